@@ -1,4 +1,5 @@
-// Nested ranges with known counts: 20 of `step`, in each two of `inner`, of about a millisecond of work each.
+// Nested ranges with known counts: 20 of `step`, in each two of `inner`, of about a millisecond of
+// work each.
 #include <rangescope/range.hpp>
 
 #include <chrono>
@@ -6,7 +7,8 @@
 
 int main() {
   const auto work = [] {
-    for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1); std::chrono::steady_clock::now() < end;) {
+    for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+         std::chrono::steady_clock::now() < end;) {
     }
   };
   for (int i = 0; i < 20; ++i) {

@@ -1,8 +1,10 @@
-// NVTX without NVTX's headers: the six functions that range.hpp calls, as a client of the library that
-// NVTX_INJECTION64_PATH names. What the profiler's library gets is what NVTX's own headers would give it
-// (nvtxDetail/nvtxTypes.h, nvtxDetail/nvtxInit.h: tables of pointers to functions, which the library fills).
+// NVTX without NVTX's headers: the six functions that range.hpp calls, as a client of the library
+// that NVTX_INJECTION64_PATH names. What the profiler's library gets is what NVTX's own headers
+// would give it (nvtxDetail/nvtxTypes.h, nvtxDetail/nvtxInit.h: tables of pointers to functions,
+// which the library fills).
 //
-// The first range of the program looks for the library; without one a range costs a load and a branch.
+// The first range of the program looks for the library; without one a range costs a load and a
+// branch.
 #pragma once
 
 #include <dlfcn.h>
@@ -45,7 +47,8 @@ class NvtxClient {
   template <class Result, class... Arguments>
   Result call(std::size_t number, Arguments... arguments) const {
     const Function function = slots()[number];
-    return function == nullptr ? Result() : reinterpret_cast<Result (*)(Arguments...)>(function)(arguments...);
+    return function == nullptr ? Result()
+                               : reinterpret_cast<Result (*)(Arguments...)>(function)(arguments...);
   }
 
  private:

@@ -56,15 +56,17 @@ void describe_run(const Session& session, Report& report) {
     report.run.attached_after_ns = static_cast<double>(session.attached->ran_ns);
   }
   for (const model::Window& window : session.windows)
-    report.run.windows.push_back(
-        {window.number, static_cast<double>(window.after_ns), static_cast<double>(window.length_ns)});
+    report.run.windows.push_back({window.number, static_cast<double>(window.after_ns),
+                                  static_cast<double>(window.length_ns)});
   for (const model::Source& source : session.sources) {
     std::string text = describe(source);
     auto& known = report.run.sources;
-    if (std::find(known.begin(), known.end(), text) == known.end()) known.push_back(std::move(text));
+    if (std::find(known.begin(), known.end(), text) == known.end())
+      known.push_back(std::move(text));
   }
   if (session.clock.anchor_unix_ns != 0) {
-    report.run.start_unix_ns = session.clock.anchor_unix_ns - (session.clock.anchor_ns - session.begin_ns);
+    report.run.start_unix_ns =
+        session.clock.anchor_unix_ns - (session.clock.anchor_ns - session.begin_ns);
   }
   list_machines(session, report);
   for (const model::Range& range : session.ranges) {
@@ -77,35 +79,43 @@ void describe_run(const Session& session, Report& report) {
     report.processes[thread.process].ranges += static_cast<std::int64_t>(unlisted.wall.moments.n);
   }
   if (const std::uint64_t all = model::count_ranges(session); all > session.ranges.size())
-    report.notes.push_back(fmt::format(
-        "timelines show {} of {} ranges ({:.2g} %): the first, last and longest of each path and some in between. All "
-        "numbers cover all ranges; medians and 95th percentiles are within {:.1f} %",
-        base::format_count(std::ssize(session.ranges)), base::format_count(static_cast<std::int64_t>(all)),
-        100 * static_cast<double>(session.ranges.size()) / static_cast<double>(all), 100 * model::kRelativeError));
+    report.notes.push_back(
+        fmt::format("timelines show {} of {} ranges ({:.2g} %): the first, last and longest of "
+                    "each path and some in between. All "
+                    "numbers cover all ranges; medians and 95th percentiles are within {:.1f} %",
+                    base::format_count(std::ssize(session.ranges)),
+                    base::format_count(static_cast<std::int64_t>(all)),
+                    100 * static_cast<double>(session.ranges.size()) / static_cast<double>(all),
+                    100 * model::kRelativeError));
   list_ranks(session, report);
 }
 
 void tree_losses(const Tree& tree, const Session& session, Report& report) {
-  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one,
+                       const char* detail) {
     if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
   };
   add("unclosed_range", tree.unclosed, "range",
-      " still open when recording stopped: listed with the work inside, but not in the statistics.");
+      " still open when recording stopped: listed with the work inside, but not in the "
+      "statistics.");
   for (const Runaway& runaway : tree.runaways) {
-    report.losses.push_back({"unbalanced_ranges", runaway.count,
-                             base::counted(runaway.count, "range") + " '" +
-                                 base::printable(session.strings.view(runaway.name)) +
-                                 "' of one thread pushed inside one another and never popped: they are one region. Pop "
-                                 "each where its work ends"});
+    report.losses.push_back(
+        {"unbalanced_ranges", runaway.count,
+         base::counted(runaway.count, "range") + " '" +
+             base::printable(session.strings.view(runaway.name)) +
+             "' of one thread pushed inside one another and never popped: they are one region. Pop "
+             "each where its work ends"});
   }
   if (tree.deep > 0)
-    report.notes.push_back(base::counted(tree.deep, "range") + " nested deeper than " + std::to_string(kDeepest) +
-                           " are counted at that depth");
+    report.notes.push_back(base::counted(tree.deep, "range") + " nested deeper than " +
+                           std::to_string(kDeepest) + " are counted at that depth");
   add("crossing_range", tree.crossing, "push/pop range",
-      " overlapping another one of its thread without nesting in it; what both contain counts for the one that started "
+      " overlapping another one of its thread without nesting in it; what both contain counts for "
+      "the one that started "
       "later.");
   add("backward_range", tree.backward, "range", " left out: the end is before the start.");
-  add("foreign_range", tree.foreign, "range", " left out: of a thread or a domain that the recording does not have.");
+  add("foreign_range", tree.foreign, "range",
+      " left out: of a thread or a domain that the recording does not have.");
 }
 
 void note_undecided(std::uint64_t launches, Report& report) {
@@ -119,8 +129,8 @@ void note_undecided(std::uint64_t launches, Report& report) {
 }
 
 /// The best metric of each group, then the second best ..., then those that were asked for by name.
-// Of a file that somebody else's tool made: what the groups make of it, those first that place work under its roof; of
-// a few metrics all.
+// Of a file that somebody else's tool made: what the groups make of it, those first that place work
+// under its roof; of a few metrics all.
 std::vector<model::MetricColumn> telling(const Session& session, const Reference& reference) {
   constexpr std::size_t kFew = 12, kMost = 6;
   std::vector<model::MetricColumn> columns;
@@ -129,21 +139,28 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
                        [&](const model::MetricDef& metric) { return metric.name == name; });
   };
   // A range that was measured as a whole has no wall time: that of the GPU comes first.
-  const bool ranges = std::any_of(session.measurements.begin(), session.measurements.end(),
-                                  [](const auto& one) { return one.scope == model::MeasuredScope::kRange; });
+  const bool ranges =
+      std::any_of(session.measurements.begin(), session.measurements.end(),
+                  [](const auto& one) { return one.scope == model::MeasuredScope::kRange; });
   if (ranges && measured("gpu_time_ns")) columns.push_back({"gpu_time_ns", "GPU time"});
-  for (const char* wanted : {"speed_of_light", "flop_rates", "occupancy", "roofline", "instructions"}) {
+  for (const char* wanted :
+       {"speed_of_light", "flop_rates", "occupancy", "roofline", "instructions"}) {
     for (const model::MetricGroup& group : reference.groups) {
       for (const model::GroupMetric& metric : group.metrics) {
-        const bool there = std::any_of(columns.begin(), columns.end(),
-                                       [&](const model::MetricColumn& column) { return column.name == metric.name; });
-        if (group.name == wanted && metric.column && !there && columns.size() < kMost && measured(metric.name))
+        const bool there = std::any_of(
+            columns.begin(), columns.end(),
+            [&](const model::MetricColumn& column) { return column.name == metric.name; });
+        if (group.name == wanted && metric.column && !there && columns.size() < kMost &&
+            measured(metric.name))
           columns.push_back({metric.name, metric.title});
       }
     }
   }
-  const auto raw = [](const model::MetricDef& metric) { return !metric.source.starts_with("derived:"); };
-  const auto count = static_cast<std::size_t>(std::count_if(session.metrics.begin(), session.metrics.end(), raw));
+  const auto raw = [](const model::MetricDef& metric) {
+    return !metric.source.starts_with("derived:");
+  };
+  const auto count =
+      static_cast<std::size_t>(std::count_if(session.metrics.begin(), session.metrics.end(), raw));
   if (count > kFew) return columns;
   for (const model::MetricDef& metric : session.metrics)
     if (raw(metric)) columns.push_back({metric.name, metric.name});
@@ -153,7 +170,8 @@ std::vector<model::MetricColumn> telling(const Session& session, const Reference
 std::vector<model::MetricColumn> telling(const Reference& reference) {
   std::vector<model::MetricColumn> columns;
   std::set<std::string> there;
-  for (std::size_t rank = 0, left = 1; left > 0; ++rank) {  // the best of each group, then the second best ...
+  for (std::size_t rank = 0, left = 1; left > 0;
+       ++rank) {  // the best of each group, then the second best ...
     left = 0;
     for (const model::MetricGroup& group : reference.groups) {
       std::vector<const model::GroupMetric*> shown;
@@ -162,16 +180,18 @@ std::vector<model::MetricColumn> telling(const Reference& reference) {
       }
       if (rank >= shown.size()) continue;
       ++left;
-      if (there.insert(shown[rank]->name).second) columns.push_back({shown[rank]->name, shown[rank]->title});
+      if (there.insert(shown[rank]->name).second)
+        columns.push_back({shown[rank]->name, shown[rank]->title});
     }
   }
   for (const std::string& metric : reference.metrics) columns.push_back({metric, metric});
   return columns;
 }
 
-/// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU that is known, else
-/// those that the results say.
-void judge_by_peaks(const Session& session, const Reference& reference, const std::string& device, Report& report) {
+/// Roofline, bound and utilization of each region, by the peaks of `device`, else of the first GPU
+/// that is known, else those that the results say.
+void judge_by_peaks(const Session& session, const Reference& reference, const std::string& device,
+                    Report& report) {
   const model::Peaks* peaks = nullptr;
   const bool chosen = !device.empty() && device != "auto";
   if (chosen)
@@ -182,26 +202,31 @@ void judge_by_peaks(const Session& session, const Reference& reference, const st
   const auto counted = peaks == nullptr && !chosen ? counted_peaks(session) : std::nullopt;
   if (counted) peaks = &*counted;
   add_bounds(report, peaks);
-  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  const auto any = [&](auto has) {
+    return std::any_of(report.regions.begin(), report.regions.end(), has);
+  };
   if (any(has_counters) && !any([](const model::Region& r) { return r.utilization.has_value(); }) &&
       std::none_of(report.kernel_counters.begin(), report.kernel_counters.end(),
                    [](const model::KernelCounters& kernel) { return !kernel.roofline.empty(); })) {
-    report.notes.push_back(peaks == nullptr
-                               ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
-                               : "no utilization: executed FLOPs were not measured (profile --metrics roofline does)");
+    report.notes.push_back(
+        peaks == nullptr
+            ? "no utilization: no peaks are known for this GPU (conf/device, calibrate)"
+            : "no utilization: executed FLOPs were not measured (profile --metrics roofline does)");
   }
   const bool asked = any([](const model::Region& r) {
     return r.utilization && (r.utilization->useful_flop || r.utilization->useful_bytes);
   });
   if (peaks == nullptr && asked)
-    report.notes.push_back(
-        "no MFU: " + (report.device_names.empty()
-                          ? "no GPU was recorded; --device names one"
-                          : "no peaks are known for " + base::printable(report.device_names.front()) +
-                                "; measure them with rangescope metrics calibrate, or name another GPU with --device"));
+    report.notes.push_back("no MFU: " + (report.device_names.empty()
+                                             ? "no GPU was recorded; --device names one"
+                                             : "no peaks are known for " +
+                                                   base::printable(report.device_names.front()) +
+                                                   "; measure them with rangescope metrics "
+                                                   "calibrate, or name another GPU with --device"));
   const auto placed = [](const auto& each) { return each.bound && each.bound->memory; };
-  const bool compared = any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
-                        std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
+  const bool compared =
+      any(placed) || any([](const model::Region& r) { return r.utilization.has_value(); }) ||
+      std::any_of(report.kernel_counters.begin(), report.kernel_counters.end(), placed);
   if (peaks != nullptr && compared)
     report.notes.push_back("peaks: " + peaks->name + " (" + peaks->source + ")" +
                            (chosen ? ", chosen by --device" : ""));
@@ -214,7 +239,8 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
     if (kinds.empty() || !std::isfinite(row.total_ns)) return;
     const std::string_view name = row.name.empty() ? row.short_name : row.name;
     const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const KernelKind& one) {
-      return std::any_of(one.match.begin(), one.match.end(), [&](const auto& regex) { return regex.found_in(name); });
+      return std::any_of(one.match.begin(), one.match.end(),
+                         [&](const auto& regex) { return regex.found_in(name); });
     });
     model::KernelFamily& family = families[kind == kinds.end() ? "other" : kind->name];
     ++family.kernels;
@@ -233,14 +259,16 @@ void add_families(const std::vector<KernelKind>& kinds, Report& report) {
 /// Of a repetition: how each region's wall time differs over all of them, as two metrics.
 void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
   if (runs.size() < 2) return;
-  std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>> walls;
+  std::map<std::tuple<std::vector<std::string>, std::string, model::RangeKind>, std::vector<double>>
+      walls;
   for (const model::Digest& run : runs)
     for (const model::DigestRegion& region : run.regions)
       if (const auto wall = region.values.find("wall_ns.inclusive"); wall != region.values.end())
         walls[{region.path, region.domain, region.kind}].push_back(wall->second);
   for (model::Region& region : report.regions) {
     const auto found = walls.find({region.path, region.domain, region.kind});
-    if (region.process || region.thread || found == walls.end() || found->second.size() < 2) continue;
+    if (region.process || region.thread || found == walls.end() || found->second.size() < 2)
+      continue;
     const std::vector<double>& all = found->second;
     const auto n = static_cast<double>(all.size());
     double mean = 0, squares = 0;
@@ -248,9 +276,11 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
     for (const double wall : all) squares += (wall - mean) * (wall - mean);
     const auto [least, most] = std::minmax_element(all.begin(), all.end());
     const std::string of = base::counted(all.size(), "repetition");
-    region.metrics["repeat_wall_ns"] = {mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
-    region.metrics["repeat_stddev_ns"] = {std::sqrt(squares / (n - 1)),           "ns", 0, 0, std::ssize(all),
-                                          "sample standard deviation over " + of, {}};
+    region.metrics["repeat_wall_ns"] = {
+        mean, "ns", *least, *most, std::ssize(all), "mean wall time of " + of, {}};
+    region.metrics["repeat_stddev_ns"] = {
+        std::sqrt(squares / (n - 1)),           "ns", 0, 0, std::ssize(all),
+        "sample standard deviation over " + of, {}};
   }
   report.metric_columns.insert(report.metric_columns.begin(),
                                {{"repeat_wall_ns", "mean run"}, {"repeat_stddev_ns", "+- runs"}});
@@ -260,18 +290,22 @@ void add_repetitions(const std::vector<model::Digest>& runs, Report& report) {
 void add_metric_columns(const Session& session, const Reference& reference, Report& report) {
   std::vector<model::MetricColumn>& columns = report.metric_columns;
   std::vector<model::MetricColumn> measured;
-  if (!session.measurements.empty()) measured = reference.asked ? telling(reference) : telling(session, reference);
+  if (!session.measurements.empty())
+    measured = reference.asked ? telling(reference) : telling(session, reference);
   columns.insert(columns.end(), measured.begin(), measured.end());
-  if (is_light(session) && !session.samples.empty()) columns.push_back({"gpu_active", "GPU active"});
+  if (is_light(session) && !session.samples.empty())
+    columns.push_back({"gpu_active", "GPU active"});
   for (const model::SampleStream& stream : session.samples) {
     for (const model::SampledMetric& metric : stream.metrics) {
-      const bool has_column = std::ranges::find(columns, metric.name, &model::MetricColumn::name) != columns.end();
+      const bool has_column =
+          std::ranges::find(columns, metric.name, &model::MetricColumn::name) != columns.end();
       if (!metric.title.empty() && !has_column) columns.push_back({metric.name, metric.title});
     }
   }
 }
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept);
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details,
+                               bool kept);
 
 }  // namespace
 
@@ -282,8 +316,8 @@ std::string describe(const model::Source& source) {
   return text;
 }
 
-base::Result<Report> answer(Session& session, const Options& options, const Reference& reference, RunFacts facts,
-                            base::Result<tally::Digest>* tally) {
+base::Result<Report> answer(Session& session, const Options& options, const Reference& reference,
+                            RunFacts facts, base::Result<tally::Digest>* tally) {
   const FoldNames how = options.fold_names.value_or(FoldNames::kAuto);
   if (options.by_payload) name_by_payload(session);
   NameFolder(how, options.ranges).bound(session);
@@ -292,17 +326,19 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
   std::set<std::uint32_t> ranks;
   for (const model::Process& process : session.processes)
     if (process.rank != kNone) ranks.insert(process.rank);
-  if (ranks.size() > 1) clocks = align_hosts(session, details.calls.emplace(find_collectives(session)));
+  if (ranks.size() > 1)
+    clocks = align_hosts(session, details.calls.emplace(find_collectives(session)));
   if (!session.measurements.empty()) derive(session, reference.groups);
   if (!session.samples.empty()) derive_samples(session, reference.sampled);
   // A tally is of all regions, whatever the report is of.
-  const bool whole =
-      options.aggregate && options.ranges.empty() && options.kernels.empty() && !options.backward_with_forward;
+  const bool whole = options.aggregate && options.ranges.empty() && options.kernels.empty() &&
+                     !options.backward_with_forward;
   auto report = summed_up(session, options, details, tally != nullptr && whole);
   if (!report) return report;
   report->kernels_chosen = !options.kernels.empty();
   if (tally != nullptr)
-    *tally = whole ? tally::tally_of(session, options, details, *report) : tally::digest_of(session, options);
+    *tally = whole ? tally::tally_of(session, options, details, *report)
+                   : tally::digest_of(session, options);
   describe_clocks(clocks, session, *report);
   add_metric_columns(session, reference, *report);
   add_cpu_metrics(reference.cpu, *report);
@@ -344,7 +380,8 @@ void list_machines(const Session& session, Report& report) {
 
 void finish(RunFacts facts, Report& report) {
   model::RunInfo& info = facts.info;
-  if (info.tool.empty()) info.tool = report.run.tool.empty() ? base::tool_version() : report.run.tool;
+  if (info.tool.empty())
+    info.tool = report.run.tool.empty() ? base::tool_version() : report.run.tool;
   info.duration_ns = report.run.duration_ns;
   if (info.start_unix_ns == 0) info.start_unix_ns = report.run.start_unix_ns;
   info.attached_pid = report.run.attached_pid;
@@ -365,7 +402,8 @@ void judge_regions(const Reference& reference, const std::string& device, Report
 
 namespace {
 
-base::Result<Report> summed_up(const Session& session, const Options& options, Details& details, bool kept) {
+base::Result<Report> summed_up(const Session& session, const Options& options, Details& details,
+                               bool kept) {
   Report report;
   const auto useful = TRY(parse_useful(options.flops)), bytes = TRY(parse_useful(options.bytes)),
              work = TRY(parse_work(options.work, options.tokens));
@@ -378,7 +416,8 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
       tell_kernels_apart(report);
       return report;
     }
-    report.notes.emplace_back("Totals by name (nsys stats tables) were left out: the other inputs have more detail.");
+    report.notes.emplace_back(
+        "Totals by name (nsys stats tables) were left out: the other inputs have more detail.");
   }
 
   Tree& tree = details.tree = build_tree(session, options.domains, options.threads);
@@ -395,7 +434,8 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   const auto kernels = TRY(select_kernels(session, options, report.notes));
 
   details.keys = plan_regions(tree, session, options, selected);
-  details.by_cell = bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
+  details.by_cell =
+      bucket_sort(tree.cell.size(), tree.cells.size(), [&](std::size_t o) { return tree.cell[o]; });
   const Regions regions{session, options, tree, details.keys, details.by_cell};
   std::vector<std::vector<std::uint32_t>> sampled;
   report.regions = wall_regions(regions, sampled);
@@ -409,7 +449,8 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
   add_cuda_memory(regions, contexts, report);
   if (session.unrecorded.kernels) add_projections(regions, report);
   if (session.unrecorded.kernels || session.unrecorded.copies) busy.clear();
-  const std::vector<Phase>& phases = details.phases = find_phases(session, tree, details.by_cell, busy);
+  const std::vector<Phase>& phases = details.phases =
+      find_phases(session, tree, details.by_cell, busy);
   if (!session.ranges.empty()) add_steady(regions, busy, phases, report);
   add_useful(useful, &model::Utilization::useful_flop, regions, report);
   add_useful(bytes, &model::Utilization::useful_bytes, regions, report);

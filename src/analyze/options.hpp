@@ -38,21 +38,24 @@ struct Options {
   bool aggregate = true;    ///< regions over all processes
   bool per_process = true;  ///< and of each process, when there is more than one
   bool per_thread = false;
-  model::RangeSelection ranges;         ///< regions of these ranges, and of what is below them
-  model::KernelSelection kernels;       ///< only these count
-  std::vector<std::string> flops;       ///< useful FLOPs by range (analyze/counters/useful.hpp)
-  std::vector<std::string> bytes;       ///< bytes that it must read or write, likewise, for MBU
-  std::vector<std::string> work;        ///< "decode=1 token": units of work of an occurrence, for rates and J a unit
-  std::vector<std::string> tokens;      ///< the same, of tokens: "decode=8"
-  std::vector<std::string> what_if;     ///< changes to predict (analyze/what_if/rule.hpp)
-  bool by_payload = false;              ///< occurrences of one range with different NVTX payloads are different regions
-  std::optional<FoldNames> fold_names;  ///< for NameFolder, before sessions are joined; absent: as the run was told
-  std::string device;                   ///< id of the peaks; auto: by the GPU's name; "": as the run was told
-  std::string nest;                     ///< what separates levels within a range's name ("::"); "": nothing does
+  model::RangeSelection ranges;    ///< regions of these ranges, and of what is below them
+  model::KernelSelection kernels;  ///< only these count
+  std::vector<std::string> flops;  ///< useful FLOPs by range (analyze/counters/useful.hpp)
+  std::vector<std::string> bytes;  ///< bytes that it must read or write, likewise, for MBU
+  std::vector<std::string>
+      work;  ///< "decode=1 token": units of work of an occurrence, for rates and J a unit
+  std::vector<std::string> tokens;   ///< the same, of tokens: "decode=8"
+  std::vector<std::string> what_if;  ///< changes to predict (analyze/what_if/rule.hpp)
+  bool by_payload =
+      false;  ///< occurrences of one range with different NVTX payloads are different regions
+  std::optional<FoldNames>
+      fold_names;      ///< for NameFolder, before sessions are joined; absent: as the run was told
+  std::string device;  ///< id of the peaks; auto: by the GPU's name; "": as the run was told
+  std::string nest;    ///< what separates levels within a range's name ("::"); "": nothing does
   PushPopScope push_pop_scope = PushPopScope::kAuto;
   Domains domains = Domains::kSeparate;
   bool backward_with_forward =
-      false;                     ///< GPU work of PyTorch's backward functions also counts for their forward operator
+      false;  ///< GPU work of PyTorch's backward functions also counts for their forward operator
   int threads = 0;               ///< workers, 0: one a core; results do not depend on it
   std::size_t top_kernels = 20;  ///< per region
   std::size_t samples = 400;     ///< occurrences kept per region for plots
@@ -69,14 +72,16 @@ struct KernelKind {
 
 /// What a report rests on beside its session.
 struct Reference {
-  std::vector<model::MetricGroup> groups;   ///< by which metrics are derived, as far as their counters were measured
+  std::vector<model::MetricGroup>
+      groups;  ///< by which metrics are derived, as far as their counters were measured
   std::vector<std::string> metrics;         ///< asked for by name, beside those of the groups
   bool asked = false;                       ///< the run was: a table shows the most telling of them
   std::vector<model::MetricGroup> sampled;  ///< by which metrics of samples are derived
   std::vector<model::MetricGroup> cpu;      ///< by which metrics of the CPU's events are derived
-  std::vector<model::Peaks> peaks;          ///< of every GPU that is known; among equals the first one counts
-  std::vector<KernelKind> kinds;            ///< of kernels; the first that fits counts
-  model::ReplayCosts replay_costs;          ///< what predictions need besides
+  std::vector<model::Peaks>
+      peaks;                      ///< of every GPU that is known; among equals the first one counts
+  std::vector<KernelKind> kinds;  ///< of kernels; the first that fits counts
+  model::ReplayCosts replay_costs;  ///< what predictions need besides
 };
 
 }  // namespace rangescope::analyze

@@ -34,7 +34,8 @@ void add_work(GpuWork& to, const GpuWork& from) {
 }
 
 /// Of a metric that several members have, the median of their values.
-std::map<std::string, model::Metric> merged_metrics(const Report& report, const std::vector<std::uint32_t>& members) {
+std::map<std::string, model::Metric> merged_metrics(const Report& report,
+                                                    const std::vector<std::uint32_t>& members) {
   std::map<std::string, std::vector<const model::Metric*>> found;
   for (const std::uint32_t id : members)
     for (const auto& [name, metric] : report.regions[id].metrics)
@@ -50,7 +51,8 @@ std::map<std::string, model::Metric> merged_metrics(const Report& report, const 
       one.rounds = std::min(one.rounds, metric->rounds);
     }
     one.value = median_of(values);
-    if (metrics.size() > 1) one.source += ", median over " + std::to_string(metrics.size()) + " regions";
+    if (metrics.size() > 1)
+      one.source += ", median over " + std::to_string(metrics.size()) + " regions";
     out.emplace(name, std::move(one));
   }
   return out;
@@ -71,8 +73,8 @@ class Builder {
     // What makes communicators tells nothing of a step: it goes last.
     std::stable_partition(top.begin(), top.end(), [&](std::uint32_t id) {
       const Region& region = report_.regions[id];
-      return region.domain != "NCCL" ||
-             !(region.path.back().starts_with("ncclComm") || region.path.back().starts_with("ncclGetUniqueId"));
+      return region.domain != "NCCL" || !(region.path.back().starts_with("ncclComm") ||
+                                          region.path.back().starts_with("ncclGetUniqueId"));
     });
     // Depth first with a stack of our own: a path may be thousands of levels deep.
     std::vector<model::TableRow> pending = rows_of(top, nullptr, model::kNone);
@@ -82,7 +84,8 @@ class Builder {
       pending.pop_back();
       const auto at = static_cast<std::uint32_t>(report_.rows.size());
       std::vector<std::uint32_t> below;
-      for (const std::uint32_t id : row.members) below.insert(below.end(), children_[id].begin(), children_[id].end());
+      for (const std::uint32_t id : row.members)
+        below.insert(below.end(), children_[id].begin(), children_[id].end());
       const bool many = row.members.size() > 1;
       report_.rows.push_back(std::move(row));
       std::vector<model::TableRow> next = rows_of(below, many ? &report_.rows.back() : nullptr, at);
@@ -91,22 +94,27 @@ class Builder {
   }
 
  private:
-  /// Of a trace of PyTorch: what ran on a GPU's stream, and what the profiler did, in ranges that no thread opened.
+  /// Of a trace of PyTorch: what ran on a GPU's stream, and what the profiler did, in ranges that
+  /// no thread opened.
   [[nodiscard]] bool of_the_profiler(const Region& region) const {
-    if (regions_ == nullptr || (region.domain != "overhead" && region.domain != "gpu_annotation")) return false;
+    if (regions_ == nullptr || (region.domain != "overhead" && region.domain != "gpu_annotation"))
+      return false;
     const auto& processes = regions_->session.processes;
     return !processes.empty() && processes.front().operators;
   }
 
-  /// Children of one row, in order of the first of each. O(n log n), 80 bytes a child while it runs.
-  std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids, const model::TableRow* above,
-                                       std::uint32_t parent) {
+  /// Children of one row, in order of the first of each. O(n log n), 80 bytes a child while it
+  /// runs.
+  std::vector<model::TableRow> rows_of(const std::vector<std::uint32_t>& ids,
+                                       const model::TableRow* above, std::uint32_t parent) {
     struct Child {
       std::string_view domain, folded, name;
       model::RangeKind kind;
       std::uint32_t at;  // in `ids`
     };
-    const auto family = [](const Child& child) { return std::tie(child.domain, child.kind, child.folded); };
+    const auto family = [](const Child& child) {
+      return std::tie(child.domain, child.kind, child.folded);
+    };
     std::deque<std::string> texts;  // folded names that are not the name itself
     std::vector<Child> children;
     children.reserve(ids.size());
@@ -115,11 +123,12 @@ class Builder {
       const std::string_view name = region.path.empty() ? std::string_view() : region.path.back();
       std::string folded = folded_name(name, FoldNames::kNumbers);
       const bool same = folded == name;
-      children.push_back({region.domain, same ? name : texts.emplace_back(std::move(folded)), name, region.kind,
-                          static_cast<std::uint32_t>(children.size())});
+      children.push_back({region.domain, same ? name : texts.emplace_back(std::move(folded)), name,
+                          region.kind, static_cast<std::uint32_t>(children.size())});
     }
     std::sort(children.begin(), children.end(), [&](const Child& a, const Child& b) {
-      return std::tuple_cat(family(a), std::tie(a.name, a.at)) < std::tuple_cat(family(b), std::tie(b.name, b.at));
+      return std::tuple_cat(family(a), std::tie(a.name, a.at)) <
+             std::tuple_cat(family(b), std::tie(b.name, b.at));
     });
     struct Family {
       std::size_t first, last;  // of `children`
@@ -129,7 +138,8 @@ class Builder {
     for (std::size_t first = 0, last = 0; first < children.size(); first = last) {
       const std::size_t before = families.size();
       for (; last < children.size() && family(children[last]) == family(children[first]); ++last) {
-        if (last == first || children[last].name != children[last - 1].name) families.push_back({last, last, 1});
+        if (last == first || children[last].name != children[last - 1].name)
+          families.push_back({last, last, 1});
         families.back().last = last + 1;
       }
       const auto names = static_cast<std::int64_t>(families.size() - before);
@@ -140,8 +150,9 @@ class Builder {
                 children.begin() + static_cast<std::ptrdiff_t>(last),
                 [](const Child& a, const Child& b) { return a.at < b.at; });
     }
-    std::sort(families.begin(), families.end(),
-              [&](const Family& a, const Family& b) { return children[a.first].at < children[b.first].at; });
+    std::sort(families.begin(), families.end(), [&](const Family& a, const Family& b) {
+      return children[a.first].at < children[b.first].at;
+    });
     std::vector<model::TableRow> rows(families.size());
     for (std::size_t i = 0; i < families.size(); ++i) {
       const auto& [first, last, names] = families[i];
@@ -152,12 +163,14 @@ class Builder {
       row.members.reserve(last - first);
       for (std::size_t c = first; c < last; ++c) row.members.push_back(ids[children[c].at]);
       const Child& child = children[first];
-      if (last - first > 1) row.merged = merged(row.members, above, std::string(names > 1 ? child.folded : child.name));
+      if (last - first > 1)
+        row.merged = merged(row.members, above, std::string(names > 1 ? child.folded : child.name));
     }
     return rows;
   }
 
-  Region merged(const std::vector<std::uint32_t>& members, const model::TableRow* above, const std::string& name) {
+  Region merged(const std::vector<std::uint32_t>& members, const model::TableRow* above,
+                const std::string& name) {
     const Region& first = report_.regions[members.front()];
     Region out;
     out.id = first.id;
@@ -228,19 +241,22 @@ class Builder {
 };
 
 /// The bound that all members have; a word of its own where they differ.
-base::Held<model::Bound> common_bound(const Report& report, const std::vector<std::uint32_t>& members) {
+base::Held<model::Bound> common_bound(const Report& report,
+                                      const std::vector<std::uint32_t>& members) {
   base::Held<model::Bound> bound;
   for (const std::uint32_t id : members) {
     const auto& one = report.regions[id].bound;
     if (!one) return std::nullopt;
-    if (bound && bound->kind != one->kind) return model::Bound{"mixed", "its regions differ: --all shows each"};
+    if (bound && bound->kind != one->kind)
+      return model::Bound{"mixed", "its regions differ: --all shows each"};
     if (!bound) bound = one;
   }
   return bound;
 }
 
 /// Means over all instances; what one member lacks is absent.
-base::Held<model::Utilization> common_use(const Report& report, const std::vector<std::uint32_t>& members) {
+base::Held<model::Utilization> common_use(const Report& report,
+                                          const std::vector<std::uint32_t>& members) {
   using Use = model::Utilization;
   base::Held<Use> common;
   double all_ns = 0;
@@ -248,11 +264,14 @@ base::Held<model::Utilization> common_use(const Report& report, const std::vecto
     const Region& region = report.regions[id];
     if (!region.utilization) return std::nullopt;
     const Use& one = *region.utilization;
-    const double ns = static_cast<double>(region.occurrences) * std::max(one.useful_wall_ns, one.busy_ns);
+    const double ns =
+        static_cast<double>(region.occurrences) * std::max(one.useful_wall_ns, one.busy_ns);
     if (!common) common = one;
-    for (const auto field : {&Use::executed, &Use::useful, &Use::bandwidth, &Use::useful_flop, &Use::useful_bytes}) {
+    for (const auto field :
+         {&Use::executed, &Use::useful, &Use::bandwidth, &Use::useful_flop, &Use::useful_bytes}) {
       std::optional<double>& mean = (*common).*field;
-      if (all_ns + ns > 0 && mean && one.*field) mean = (*mean * all_ns + *(one.*field) * ns) / (all_ns + ns);
+      if (all_ns + ns > 0 && mean && one.*field)
+        mean = (*mean * all_ns + *(one.*field) * ns) / (all_ns + ns);
       if (!(one.*field)) mean.reset();
     }
     all_ns += ns;
@@ -273,8 +292,8 @@ void finish_rows(Report& report) {
     if (work) work->share = all > 0 ? work->kernel_ns / all : model::kNan;
   };
   // Of what samples told no instance is known, by which exporters know it.
-  const bool sampled =
-      std::ranges::find(report.losses, model::LossKind("sampled_regions"), &model::Loss::kind) != report.losses.end();
+  const bool sampled = std::ranges::find(report.losses, model::LossKind("sampled_regions"),
+                                         &model::Loss::kind) != report.losses.end();
   const auto without_instances = [&](Region& region) {
     if (!sampled || !region.module) return;
     region.wall.per_occurrence_ns = model::kNoSpread;

@@ -64,7 +64,8 @@ TEST(Rows, NamesThatSayWhatTheyAreStayApart) {
   testing::SessionBuilder b;
   const auto t = b.thread(b.process(1), 2);
   int at = 0;
-  for (const char* name : {"fp16", "fp32", "fp64", "fp8", "conv2d"}) b.range(t, name, at, at + 5), at += 10;
+  for (const char* name : {"fp16", "fp32", "fp64", "fp8", "conv2d"})
+    b.range(t, name, at, at + 5), at += 10;
   EXPECT_EQ(analyze(b.session)->rows.size(), 5);
 }
 

@@ -8,8 +8,8 @@
 
 namespace rangescope::analyze::testing {
 
-/// A session with processes, threads and ranges put in one by one. Names are interned as given; domain "" is the
-/// default.
+/// A session with processes, threads and ranges put in one by one. Names are interned as given;
+/// domain "" is the default.
 class SessionBuilder {
  public:
   std::uint32_t process(std::uint32_t pid) {
@@ -29,8 +29,9 @@ class SessionBuilder {
     session.domains.push_back({id});
     return static_cast<std::uint32_t>(session.domains.size() - 1);
   }
-  std::uint32_t range(std::uint32_t thread, std::string_view name, std::int64_t start, std::int64_t end,
-                      std::string_view in_domain = "", model::RangeKind kind = model::RangeKind::kPushPop) {
+  std::uint32_t range(std::uint32_t thread, std::string_view name, std::int64_t start,
+                      std::int64_t end, std::string_view in_domain = "",
+                      model::RangeKind kind = model::RangeKind::kPushPop) {
     model::Range range;
     range.start_ns = start;
     range.end_ns = end;
@@ -85,8 +86,8 @@ class SessionBuilder {
     session.kernel_shapes.push_back(shape);
     return static_cast<std::uint32_t>(session.kernel_shapes.size() - 1);
   }
-  std::uint32_t kernel(std::uint32_t launch, std::string_view name, std::int64_t start, std::int64_t end,
-                       std::uint32_t stream = 0, std::uint32_t grid_x = 1) {
+  std::uint32_t kernel(std::uint32_t launch, std::string_view name, std::int64_t start,
+                       std::int64_t end, std::uint32_t stream = 0, std::uint32_t grid_x = 1) {
     model::Kernel kernel;
     kernel.start_ns = start;
     kernel.end_ns = end;
@@ -98,8 +99,8 @@ class SessionBuilder {
     session.end_ns = std::max(session.end_ns, end);
     return static_cast<std::uint32_t>(session.kernels.size() - 1);
   }
-  void copy(std::uint32_t launch, std::int64_t start, std::int64_t end, std::uint64_t bytes, model::CopyKind kind,
-            std::uint32_t stream = 0) {
+  void copy(std::uint32_t launch, std::int64_t start, std::int64_t end, std::uint64_t bytes,
+            model::CopyKind kind, std::uint32_t stream = 0) {
     session.copies.push_back({start, end, bytes, launch, stream, model::kNone, kind});
   }
 

@@ -19,22 +19,25 @@ Deadline::Spent Deadline::thread_time() {
 }
 
 Deadline::Spent Deadline::wall_time() {
-  return [begin = std::chrono::steady_clock::now()] { return std::chrono::steady_clock::now() - begin; };
+  return [begin = std::chrono::steady_clock::now()] {
+    return std::chrono::steady_clock::now() - begin;
+  };
 }
 
 Deadline::Deadline(std::chrono::nanoseconds most, Spent spent, std::function<void()> interrupt,
                    std::function<void()> give_up)
-    : thread_([this, most, spent = std::move(spent), interrupt = std::move(interrupt), give_up = std::move(give_up)] {
-        watch(most, spent, interrupt, give_up);
-      }) {}
+    : thread_([this, most, spent = std::move(spent), interrupt = std::move(interrupt),
+               give_up = std::move(give_up)] { watch(most, spent, interrupt, give_up); }) {}
 
-void Deadline::watch(std::chrono::nanoseconds most, const Spent& spent, const std::function<void()>& interrupt,
-                     const std::function<void()>& give_up) {
+void Deadline::watch(std::chrono::nanoseconds most, const Spent& spent,
+                     const std::function<void()>& interrupt, const std::function<void()>& give_up) {
   using std::chrono::nanoseconds;
   constexpr nanoseconds kGrace = std::chrono::seconds(5), kAgain = std::chrono::seconds(1);
   constexpr nanoseconds kShortest = std::chrono::milliseconds(10);
   std::unique_lock lock(mutex_);
-  const auto ended_within = [&](nanoseconds time) { return ended_.wait_for(lock, time, [&] { return done_; }); };
+  const auto ended_within = [&](nanoseconds time) {
+    return ended_.wait_for(lock, time, [&] { return done_; });
+  };
   for (nanoseconds left = most - spent(); left > nanoseconds::zero(); left = most - spent())
     if (ended_within(std::max(left, kShortest))) return;
   over_ = true;

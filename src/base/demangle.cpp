@@ -15,9 +15,11 @@
 namespace rangescope::base {
 namespace {
 
-// libiberty's demangler (2.40; libstdc++'s __cxa_demangle is the same code) has no bound, and needs one twice: each
-// substitution can double what is printed, and a template argument behind `operator T_` is parsed twice
-// ("_ZcvT_IT_I..."), nested 2^n times. It allocates nothing and takes no lock, so that it can be left in the middle.
+// libiberty's demangler (2.40; libstdc++'s __cxa_demangle is the same code) has no bound, and needs
+// one twice: each substitution can double what is printed, and a template argument behind `operator
+// T_` is parsed twice
+// ("_ZcvT_IT_I..."), nested 2^n times. It allocates nothing and takes no lock, so that it can be
+// left in the middle.
 constexpr std::size_t kMostBytes = std::size_t{64} << 10;
 constexpr int kQuick = 12;  // references to earlier parts: with fewer, nothing takes long
 constexpr long kPatience_ns = 100'000'000, kLeast_ns = 1'000'000;
@@ -42,8 +44,8 @@ void on_time(int) {
   if (late != nullptr) ::siglongjmp(*late, 1);
 }
 
-/// Of this thread's own time: a busy machine does not shorten it. The signal is ours only while it runs: base::Signals
-/// passes on what comes at other times.
+/// Of this thread's own time: a busy machine does not shorten it. The signal is ours only while it
+/// runs: base::Signals passes on what comes at other times.
 class TimeLimit {
  public:
   explicit TimeLimit(long ns) : alone_(g_one_at_a_time) {
@@ -88,8 +90,8 @@ bool print(const std::string& mangled, Text& text) {
   // Rust's own (_R...), and its older ones, which are C++ names with a hash behind them.
   if (::rust_demangle_callback(mangled.c_str(), DMGL_PARAMS, append, &text) != 0) return true;
   text.plain.clear();
-  return !is_rust(mangled) &&
-         ::cplus_demangle_v3_callback(mangled.c_str(), DMGL_PARAMS | DMGL_TYPES, append, &text) != 0;
+  return !is_rust(mangled) && ::cplus_demangle_v3_callback(
+                                  mangled.c_str(), DMGL_PARAMS | DMGL_TYPES, append, &text) != 0;
 }
 
 bool print_in_time(const std::string& mangled, Text& text) {
@@ -114,10 +116,12 @@ std::string demangle(const std::string& mangled) {
   if (!mangled.starts_with("_Z") && !is_rust(mangled)) return mangled;  // "f" is a type too
   Text text{{}, std::min(4096 + 32 * mangled.size(), kMostBytes), {}};
   text.plain.reserve(text.most);
-  const auto references =
-      std::count(mangled.begin(), mangled.end(), 'S') + std::count(mangled.begin(), mangled.end(), 'T');
-  // Rust's demangler prints something at each step, so that its bound is one of time; and it allocates.
-  const bool done = references <= kQuick || is_rust(mangled) ? print(mangled, text) : print_in_time(mangled, text);
+  const auto references = std::count(mangled.begin(), mangled.end(), 'S') +
+                          std::count(mangled.begin(), mangled.end(), 'T');
+  // Rust's demangler prints something at each step, so that its bound is one of time; and it
+  // allocates.
+  const bool done = references <= kQuick || is_rust(mangled) ? print(mangled, text)
+                                                             : print_in_time(mangled, text);
   if (!done) return mangled;
   text.plain.shrink_to_fit();
   return std::move(text.plain);

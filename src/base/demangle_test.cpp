@@ -24,8 +24,10 @@ TEST(Demangle, NamesOfKernels) {
       {"_RNvCs4fqI2P2rA04_5split3red", "split::red"},
       {"_Rbroken", "_Rbroken"},
       {"_ZN5split4blue17h1a2b3c4d5e6f7a8bE", "split::blue"},
-      {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
-       "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> "
+      {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_"
+       "11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+       "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+       "std::array<char*, 1ul> "
        ">(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"}};
   for (const auto& [mangled, plain] : names) EXPECT_EQ(demangle(mangled), plain);
 }

@@ -74,13 +74,15 @@ struct Api {
 };
 
 const char* const kCure =
-    "Set RANGESCOPE_DUCKDB to a libduckdb.so (1.x: the C library of duckdb.org, or ./dev duckdb in a checkout)";
+    "Set RANGESCOPE_DUCKDB to a libduckdb.so (1.x: the C library of duckdb.org, or ./dev duckdb in "
+    "a checkout)";
 
 Result<Api> load() {
   Api api;
   std::string tried;
   const char* path = std::getenv("RANGESCOPE_DUCKDB");
-  const std::string beside = (self_path().parent_path().parent_path() / "lib" / "libduckdb.so").string();
+  const std::string beside =
+      (self_path().parent_path().parent_path() / "lib" / "libduckdb.so").string();
   const bool named = path != nullptr && *path != '\0';
   std::vector<std::string> places =
       named ? std::vector<std::string>{path} : std::vector<std::string>{beside, "libduckdb.so"};
@@ -90,7 +92,8 @@ Result<Api> load() {
     if (named) tried = ::dlerror();
   }
   if (api.library == nullptr)
-    return fail(Code::kToolMissing, named ? "DuckDB cannot be loaded: " + tried : "there is no DuckDB here",
+    return fail(Code::kToolMissing,
+                named ? "DuckDB cannot be loaded: " + tried : "there is no DuckDB here",
                 named ? std::string("RANGESCOPE_DUCKDB") : std::string(), kCure);
   std::string lacks;
   const auto bind = [&](auto& function, const char* name) {
@@ -113,34 +116,40 @@ const Result<Api>& api() {
   return kApi;
 }
 
-/// DuckDB's messages name the kind of failure first, and may go over several lines with a copy of the SQL.
+/// DuckDB's messages name the kind of failure first, and may go over several lines with a copy of
+/// the SQL.
 Error duck_error(const char* message) {
   const std::string all = message != nullptr ? message : "unknown failure";
   const std::string first(split(all, '\n').front());
-  const bool data = all.starts_with("IO Error") || all.starts_with("Out of Memory") || all.starts_with("INTERRUPT") ||
-                    all.starts_with("Invalid") || all.starts_with("Serialization");
+  const bool data = all.starts_with("IO Error") || all.starts_with("Out of Memory") ||
+                    all.starts_with("INTERRUPT") || all.starts_with("Invalid") ||
+                    all.starts_with("Serialization");
   return {data ? Code::kBadData : Code::kUsage, printable(first), "SQL", {}};
 }
 
 // duckdb_type
-constexpr int kTinyint = 2, kDouble = 11, kHugeint = 16, kDecimal = 19, kTimestampNs = 22, kUhugeint = 32;
+constexpr int kTinyint = 2, kDouble = 11, kHugeint = 16, kDecimal = 19, kTimestampNs = 22,
+              kUhugeint = 32;
 
-/// The first column that has no text: value_varchar gives NULL for nested values. what is empty where all have one.
+/// The first column that has no text: value_varchar gives NULL for nested values. what is empty
+/// where all have one.
 Error cannot_print(RawResult* result) {
   for (Index i = 0; i < api()->column_count(result); ++i) {
     const int type = api()->column_type(result, i);
     if (type > 0 && type <= kTimestampNs) continue;
     if (type == kUhugeint) continue;
     const std::string name = printable(api()->column_name(result, i));
-    return {Code::kUsage, "column " + name + " holds lists or the like, which are not written", "SQL",
-            "Write it as text: (" + name + ")::varchar"};
+    return {Code::kUsage, "column " + name + " holds lists or the like, which are not written",
+            "SQL", "Write it as text: (" + name + ")::varchar"};
   }
   return {};
 }
 
 std::uint64_t half_of_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && size > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 2 : 1u << 30;
+  return pages > 0 && size > 0
+             ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(size) / 2
+             : 1u << 30;
 }
 
 }  // namespace
@@ -150,12 +159,14 @@ std::string sql_quote(std::string_view text) {
 }
 
 Error took_too_long() {
-  return {Code::kBadData, "the query took longer than it may", "SQL", "Ask for less, or allow more with --timeout"};
+  return {Code::kBadData, "the query took longer than it may", "SQL",
+          "Ask for less, or allow more with --timeout"};
 }
 
 std::string sql_glob_escape(std::string_view path) {
   std::string out;
-  for (const char c : path) out += c == '*' || c == '?' || c == '[' ? std::string("[") + c + "]" : std::string(1, c);
+  for (const char c : path)
+    out += c == '*' || c == '?' || c == '[' ? std::string("[") + c + "]" : std::string(1, c);
   return out;
 }
 
@@ -187,15 +198,17 @@ std::string Duck::version() {
 Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
   if (!api()) return tl::make_unexpected(api().error());
   void* config = nullptr;
-  if (api()->create_config(&config) != kSuccess) return fail(Code::kInternal, "DuckDB makes no configuration");
+  if (api()->create_config(&config) != kSuccess)
+    return fail(Code::kInternal, "DuckDB makes no configuration");
   if (threads <= 0) threads = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
-  const std::pair<const char*, std::string> settings[] = {{"autoinstall_known_extensions", "false"},
-                                                          {"autoload_known_extensions", "false"},
-                                                          {"allow_community_extensions", "false"},
-                                                          {"threads", std::to_string(threads)},
-                                                          {"memory_limit", std::to_string(half_of_memory()) + "B"},
-                                                          {"temp_directory", temporary.string()},
-                                                          {"max_temp_directory_size", "16GiB"}};
+  const std::pair<const char*, std::string> settings[] = {
+      {"autoinstall_known_extensions", "false"},
+      {"autoload_known_extensions", "false"},
+      {"allow_community_extensions", "false"},
+      {"threads", std::to_string(threads)},
+      {"memory_limit", std::to_string(half_of_memory()) + "B"},
+      {"temp_directory", temporary.string()},
+      {"max_temp_directory_size", "16GiB"}};
   for (const auto& [name, value] : settings)
     if (api()->set_config(config, name, value.c_str()) != kSuccess) {
       api()->destroy_config(&config);
@@ -206,7 +219,8 @@ Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
   char* error = nullptr;
   const int opened = api()->open_ext(":memory:", &duck.handle_->database, config, &error);
   api()->destroy_config(&config);
-  if (opened != kSuccess || api()->connect(duck.handle_->database, &duck.handle_->connection) != kSuccess) {
+  if (opened != kSuccess ||
+      api()->connect(duck.handle_->database, &duck.handle_->connection) != kSuccess) {
     const std::string what = error != nullptr ? error : "no connection";
     api()->free(error);
     return fail(Code::kInternal, "DuckDB does not start: " + what);
@@ -238,7 +252,8 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
   const Index count = api()->extract_statements(handle_->connection, sql.c_str(), &statements);
   Error error;
   void* prepared = nullptr;
-  const char* broken = statements != nullptr ? api()->extract_statements_error(statements) : nullptr;
+  const char* broken =
+      statements != nullptr ? api()->extract_statements_error(statements) : nullptr;
   if (count == 0 && broken != nullptr)
     error = duck_error(broken);
   else if (count == 0)
@@ -249,11 +264,13 @@ Result<DuckRows> Duck::select(const std::string& sql, std::chrono::nanoseconds m
   if (error.what.empty()) {
     Deadline timer(
         most, Deadline::wall_time(), [this] { api()->interrupt(handle_->connection); }, give_up);
-    const int state = api()->prepare_extracted_statement(handle_->connection, statements, 0, &prepared);
+    const int state =
+        api()->prepare_extracted_statement(handle_->connection, statements, 0, &prepared);
     if (state != kSuccess) {
       error = duck_error(prepared != nullptr ? api()->prepare_error(prepared) : nullptr);
     } else if (api()->prepared_statement_type(prepared) != kSelect) {
-      error = {Code::kUsage, "this is not a SELECT", "SQL", "Write one SELECT; nothing can be changed here"};
+      error = {Code::kUsage, "this is not a SELECT", "SQL",
+               "Write one SELECT; nothing can be changed here"};
     } else {
       rows.result_ = std::make_shared<DuckRows::Held>();
       rows.result_->database = handle_;
@@ -287,7 +304,8 @@ void DuckAppender::Free::operator()(void* appender) const {
 Result<void> DuckAppender::check(int state) const {
   if (state == kSuccess) return {};
   const char* error = handle_ ? api()->appender_error(handle_.get()) : nullptr;
-  return fail(Code::kInternal, std::string("DuckDB takes no row: ") + (error != nullptr ? error : "unknown failure"));
+  return fail(Code::kInternal, std::string("DuckDB takes no row: ") +
+                                   (error != nullptr ? error : "unknown failure"));
 }
 // A failure of a value shows at the end of its row, which then lacks it.
 void DuckAppender::add(std::int64_t value) {
@@ -329,10 +347,12 @@ bool DuckRows::is_null(int column) const {
 }
 bool DuckRows::is_number(int column) const {
   const int type = api()->column_type(&result_->raw, static_cast<Index>(column));
-  return (type >= kTinyint && type <= kDouble) || type == kHugeint || type == kDecimal || type == kUhugeint;
+  return (type >= kTinyint && type <= kDouble) || type == kHugeint || type == kDecimal ||
+         type == kUhugeint;
 }
 double DuckRows::real(int column) const {
-  return is_null(column) ? 0 : std::strtod(cells_[static_cast<std::size_t>(column)]->c_str(), nullptr);
+  return is_null(column) ? 0
+                         : std::strtod(cells_[static_cast<std::size_t>(column)]->c_str(), nullptr);
 }
 std::string_view DuckRows::text(int column) const {
   const auto& cell = cells_[static_cast<std::size_t>(column)];

@@ -1,12 +1,14 @@
-// DuckDB through its C API, from a libduckdb.so that is found when it is needed: nothing is linked, and without it all
-// else works. Parquet is written and read by it.
+// DuckDB through its C API, from a libduckdb.so that is found when it is needed: nothing is linked,
+// and without it all else works. Parquet is written and read by it.
 //
-// It is looked for in $RANGESCOPE_DUCKDB (then nowhere else), in lib/ beside the program's own folder, and where the
-// dynamic linker looks; kToolMissing with the cure where it is in none of them.
+// It is looked for in $RANGESCOPE_DUCKDB (then nowhere else), in lib/ beside the program's own
+// folder, and where the dynamic linker looks; kToolMissing with the cure where it is in none of
+// them.
 //
-// What is asked may come from a stranger, and so may the files. A database here is in memory; no extension is loaded or
-// fetched, and memory, threads and temporary files are bounded. lock() ends all access to files but those named, and
-// all change of settings; select() takes one SELECT and interrupts it when its time is over.
+// What is asked may come from a stranger, and so may the files. A database here is in memory; no
+// extension is loaded or fetched, and memory, threads and temporary files are bounded. lock() ends
+// all access to files but those named, and all change of settings; select() takes one SELECT and
+// interrupts it when its time is over.
 #pragma once
 
 #include <chrono>
@@ -25,7 +27,8 @@ namespace rangescope::base {
 
 /// 'text' with its quotes doubled, for SQL that is put together here.
 [[nodiscard]] std::string sql_quote(std::string_view text);
-/// A path as DuckDB's functions for files take it: what it would expand stands for itself. Not quoted.
+/// A path as DuckDB's functions for files take it: what it would expand stands for itself. Not
+/// quoted.
 [[nodiscard]] std::string sql_glob_escape(std::string_view path);
 
 /// What a query that was ended for its time says.
@@ -71,8 +74,8 @@ class DuckAppender {
 
 class Duck {
  public:
-  /// `threads`: 0 for one a core. It takes half of the machine's memory; `temporary` is for what does not fit into it,
-  /// at most 16 GiB. kToolMissing, kInternal.
+  /// `threads`: 0 for one a core. It takes half of the machine's memory; `temporary` is for what
+  /// does not fit into it, at most 16 GiB. kToolMissing, kInternal.
   [[nodiscard]] static Result<Duck> open(int threads, const std::filesystem::path& temporary);
   /// "v1.5.6"; "" where there is no libduckdb.so that can be used.
   [[nodiscard]] static std::string version();
@@ -80,8 +83,9 @@ class Duck {
   [[nodiscard]] Result<DuckAppender> append(const std::string& table) const;
   /// From now on only these files can be read, none be written, and no setting changed.
   [[nodiscard]] Result<void> lock(const std::vector<std::filesystem::path>& readable) const;
-  /// kUsage for what is not one SELECT, or is wrong; kBadData for files that are not as they should be, and when the
-  /// time or the memory is over. `give_up`: called where DuckDB goes on in spite of that, inside of a function.
+  /// kUsage for what is not one SELECT, or is wrong; kBadData for files that are not as they should
+  /// be, and when the time or the memory is over. `give_up`: called where DuckDB goes on in spite
+  /// of that, inside of a function.
   [[nodiscard]] Result<DuckRows> select(const std::string& sql, std::chrono::nanoseconds most,
                                         const std::function<void()>& give_up) const;
 

@@ -1,6 +1,6 @@
-// Files that become part of the program: the assembler puts them in as they are, since half a megabyte as a C++ literal
-// costs seconds and standard C++20 has no #embed. A table NAME.tsv beside NAME.cpp is RANGESCOPE_TSV there
-// (cmake/Room.cmake).
+// Files that become part of the program: the assembler puts them in as they are, since half a
+// megabyte as a C++ literal costs seconds and standard C++20 has no #embed. A table NAME.tsv beside
+// NAME.cpp is RANGESCOPE_TSV there (cmake/Room.cmake).
 #pragma once
 
 #include <array>
@@ -12,14 +12,15 @@
 #include "base/text.hpp"
 
 /// Declares rangescope_NAME, the file's text with a zero behind it. At global scope.
-#define RANGESCOPE_EMBED(name, path)                                                                            \
-  __asm__(".pushsection .rodata\n.global rangescope_" #name "\n.hidden rangescope_" #name "\nrangescope_" #name \
-          ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n");                                                   \
+#define RANGESCOPE_EMBED(name, path)                                                      \
+  __asm__(".pushsection .rodata\n.global rangescope_" #name "\n.hidden rangescope_" #name \
+          "\nrangescope_" #name ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n");       \
   extern "C" const char rangescope_##name[]
 
 namespace rangescope::base {
 
-/// The rows of a table: cells between tabs, those that a line lacks empty. Without blank lines and those of comments
+/// The rows of a table: cells between tabs, those that a line lacks empty. Without blank lines and
+/// those of comments
 /// (//).
 template <std::size_t Cells>
 [[nodiscard]] std::vector<std::array<std::string_view, Cells>> rows(std::string_view table) {
@@ -35,7 +36,8 @@ template <std::size_t Cells>
 }
 
 /// The statements of a file of SQL by the names above them, which stand behind "-- ".
-[[nodiscard]] inline std::vector<std::pair<std::string_view, std::string_view>> statements(std::string_view file) {
+[[nodiscard]] inline std::vector<std::pair<std::string_view, std::string_view>> statements(
+    std::string_view file) {
   constexpr std::string_view kMark = "\n-- ";
   std::vector<std::pair<std::string_view, std::string_view>> out;
   for (std::size_t at = file.find(kMark); at != std::string_view::npos;) {

@@ -27,7 +27,8 @@ class FormulaParser {
   Result<Formula> parse() {
     const bool good = sum(0) && (skip(), at_ == text_.size() || refuse("unexpected character"));
     if (!good) {
-      return fail(Code::kConfig, "formula '" + std::string(text_) + "': " + error_, "column " + std::to_string(at_ + 1),
+      return fail(Code::kConfig, "formula '" + std::string(text_) + "': " + error_,
+                  "column " + std::to_string(at_ + 1),
                   "Use + - * / ( ) min max, numbers and names.");
     }
     formula_.text_ = text_;
@@ -42,7 +43,8 @@ class FormulaParser {
     return false;
   }
   void skip() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n'))
+      ++at_;
   }
   bool take(char c) {
     skip();
@@ -94,7 +96,9 @@ class FormulaParser {
     if (is_digit(text_[at_]) || text_[at_] == '.') return number();
     if (!starts_name(text_[at_])) return refuse("expected a number, a name or '('");
     const std::size_t first = at_;
-    while (at_ < text_.size() && (starts_name(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() &&
+           (starts_name(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '.'))
+      ++at_;
     const std::string name(text_.substr(first, at_ - first));
     if (take('(')) {
       if (name != "min" && name != "max") return refuse("unknown function '" + name + "'");
@@ -110,7 +114,8 @@ class FormulaParser {
 
   bool number() {
     double value = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc{}) return refuse("not a number");
     at_ = static_cast<std::size_t>(end - text_.data());
     return emit(Op::kNumber, value);

@@ -1,9 +1,9 @@
 // Arithmetic over named values, as users and metric groups write it: "2 * (reads + writes) / time".
 //
-// Grammar: sum := product {('+'|'-') product}; product := unary {('*'|'/') unary}; unary := ['-'] atom;
-// atom := number | name | '(' sum ')' | ('min'|'max') '(' sum ',' sum ')'. Names are letters, digits, '_', '.', not
-// starting with a digit. Parsed once into postfix code; evaluation is O(length), allocates nothing and has no value
-// when a name has none or a division is by zero.
+// Grammar: sum := product {('+'|'-') product}; product := unary {('*'|'/') unary}; unary := ['-']
+// atom; atom := number | name | '(' sum ')' | ('min'|'max') '(' sum ',' sum ')'. Names are letters,
+// digits, '_', '.', not starting with a digit. Parsed once into postfix code; evaluation is
+// O(length), allocates nothing and has no value when a name has none or a division is by zero.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,17 @@ class Formula {
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
-  enum class Op : unsigned char { kNumber, kName, kAdd, kSubtract, kMultiply, kDivide, kNegate, kMin, kMax };
+  enum class Op : unsigned char {
+    kNumber,
+    kName,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kNegate,
+    kMin,
+    kMax
+  };
   struct Step {
     Op op = Op::kNumber;
     double number = 0;

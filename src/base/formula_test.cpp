@@ -6,7 +6,8 @@
 namespace rangescope::base {
 namespace formula_test {
 
-std::optional<double> value(std::string_view text, const std::map<std::string, double, std::less<>>& names = {}) {
+std::optional<double> value(std::string_view text,
+                            const std::map<std::string, double, std::less<>>& names = {}) {
   const auto formula = Formula::parse(text);
   EXPECT_TRUE(formula) << to_string(formula.error());
   if (!formula) return std::nullopt;
@@ -40,8 +41,9 @@ TEST(Formula, ListsItsNamesOnce) {
 }
 
 TEST(Formula, RefusesWithTheColumn) {
-  const std::map<std::string, std::string> wrong = {{"1 +", "column 4"}, {"(1", "column 3"},   {"1 1", "column 3"},
-                                                    {"", "column 1"},    {"f(1)", "column 3"}, {"a $ b", "column 3"}};
+  const std::map<std::string, std::string> wrong = {{"1 +", "column 4"},  {"(1", "column 3"},
+                                                    {"1 1", "column 3"},  {"", "column 1"},
+                                                    {"f(1)", "column 3"}, {"a $ b", "column 3"}};
   for (const auto& [text, where] : wrong) {
     const auto formula = Formula::parse(text);
     ASSERT_FALSE(formula) << text;

@@ -36,8 +36,9 @@ Result<int> open_for_reading(const std::filesystem::path& path, int more_flags =
   return fail(code, "cannot open the file: " + reason(), path.string());
 }
 
-/// A regular file, open; kNoInput for a pipe, a terminal, a device. O_NONBLOCK lets the open of a pipe without a writer
-/// return, and the read of what only looks like a file (/proc/kmsg, tracefs's trace_pipe): others do not know it.
+/// A regular file, open; kNoInput for a pipe, a terminal, a device. O_NONBLOCK lets the open of a
+/// pipe without a writer return, and the read of what only looks like a file (/proc/kmsg, tracefs's
+/// trace_pipe): others do not know it.
 Result<int> open_regular(const std::filesystem::path& path, struct stat& status) {
   const auto fd = open_for_reading(path, O_NONBLOCK | O_NOCTTY);
   if (!fd || (::fstat(*fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
@@ -59,7 +60,8 @@ Result<void> read_open(int fd, const std::filesystem::path& path, std::string& b
 }
 
 /// `expected`: bytes that it probably has.
-Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most, std::size_t expected = 0) {
+Result<std::string> read_from(int fd, const std::filesystem::path& path, std::size_t most,
+                              std::size_t expected = 0) {
   const Descriptor file(fd);
   std::string bytes, buffer(std::min(std::size_t{64 * 1024}, most), '\0');
   bytes.reserve(std::min(expected, std::size_t{64} << 20));
@@ -72,7 +74,8 @@ Result<std::string> read_from(int fd, const std::filesystem::path& path, std::si
 }
 
 tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
-  const Code code = errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
+  const Code code =
+      errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
   const bool limited = errno == EFBIG, full = errno == ENOSPC || errno == EDQUOT;
   return fail(code, "cannot write the file: " + reason(), path.string(),
               limited ? "Raise the limit on the size of files: ulimit -f unlimited"
@@ -104,11 +107,13 @@ Result<std::string> read_regular(const std::filesystem::path& path, std::size_t 
   return fail(Code::kBadData, "has more than " + std::to_string(most) + " bytes", path.string());
 }
 
-Result<void> read_pieces(const std::filesystem::path& path, const std::function<void(std::string_view)>& piece) {
+Result<void> read_pieces(const std::filesystem::path& path,
+                         const std::function<void(std::string_view)>& piece) {
   struct stat status {};
   const Descriptor file(TRY(open_regular(path, status)));
   std::string buffer(1 << 18, '\0');
-  return read_open(file.get(), path, buffer, [&](std::string_view read) { return piece(read), true; });
+  return read_open(file.get(), path, buffer,
+                   [&](std::string_view read) { return piece(read), true; });
 }
 
 Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
@@ -120,8 +125,10 @@ Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
     const char* what = S_ISDIR(status.st_mode)   ? "a folder"
                        : S_ISLNK(status.st_mode) ? "a symbolic link"
                                                  : "a device, pipe or socket";
-    return fail(Code::kUsage, std::string("it is ") + what + ", and only a plain file is replaced", path.string(),
-                S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
+    return fail(
+        Code::kUsage, std::string("it is ") + what + ", and only a plain file is replaced",
+        path.string(),
+        S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
   }
   file.path_ = path;
   auto name = std::make_unique<std::string>(file.target_.string() + ".XXXXXX");
@@ -195,7 +202,8 @@ std::optional<std::filesystem::path> find_on_path(std::string_view name) {
     return runnable(path) ? std::optional(path) : std::nullopt;
   }
   const char* list = std::getenv("PATH");
-  for (const std::string_view folder : split(list == nullptr ? "/usr/local/bin:/usr/bin:/bin" : list, ':')) {
+  for (const std::string_view folder :
+       split(list == nullptr ? "/usr/local/bin:/usr/bin:/bin" : list, ':')) {
     std::filesystem::path path = std::filesystem::path(folder.empty() ? "." : folder) / name;
     if (runnable(path)) return path;
   }
@@ -206,7 +214,8 @@ std::filesystem::path self_path() {
   std::error_code error;
   auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) return path;
-  const auto* started_as = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // where there is no /proc
+  const auto* started_as =
+      reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // where there is no /proc
   return started_as == nullptr ? path : std::filesystem::weakly_canonical(started_as, error);
 }
 
@@ -214,7 +223,8 @@ std::filesystem::path state_folder() {
   const char* state = std::getenv("XDG_STATE_HOME");
   if (state != nullptr && *state == '/') return std::filesystem::path(state) / "rangescope";
   const char* home = std::getenv("HOME");
-  if (home != nullptr && *home == '/') return std::filesystem::path(home) / ".local/state/rangescope";
+  if (home != nullptr && *home == '/')
+    return std::filesystem::path(home) / ".local/state/rangescope";
   return {};
 }
 
@@ -222,11 +232,12 @@ std::string sanitize_component(std::string_view name) {
   constexpr std::size_t kMost = 100;
   std::string out;
   for (const char c : name.substr(0, kMost)) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
     out += plain ? c : '_';
   }
-  if (out.starts_with('.') || out.starts_with('-')) out.front() = '_';  // hidden, or an option to `rm *`
+  if (out.starts_with('.') || out.starts_with('-'))
+    out.front() = '_';  // hidden, or an option to `rm *`
   if (out == name && !out.empty()) return out;
   return fmt::format("{}-{:08x}", out, fnv1a(name) & 0xffffffff);
 }

@@ -32,10 +32,11 @@ class Descriptor {
   int fd_;
 };
 
-/// The whole file, or what a pipe gives until it ends. kNoInput when it is not there, kIo when reading fails.
+/// The whole file, or what a pipe gives until it ends. kNoInput when it is not there, kIo when
+/// reading fails.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path);
-// The others read regular files only, which somebody else may have put there: neither a pipe nor /proc/kmsg, which
-// looks like a file, makes them wait. kNoInput, kPermission, kIo.
+// The others read regular files only, which somebody else may have put there: neither a pipe nor
+// /proc/kmsg, which looks like a file, makes them wait. kNoInput, kPermission, kIo.
 /// At most `most` bytes; a larger one is kBadData.
 [[nodiscard]] Result<std::string> read_regular(const std::filesystem::path& path, std::size_t most);
 /// The first bytes, at most `size`.
@@ -47,9 +48,10 @@ class Descriptor {
 /// All of them, whatever interrupts; false where that cannot be, with errno.
 [[nodiscard]] bool write_all(int fd, std::string_view bytes);
 
-/// A file that takes another's place: written beside it under a name of its own and renamed over it by commit(), so
-/// that a reader sees the old file or the new one; without commit() nothing stays. Only a plain file is replaced: a
-/// folder, device, pipe or link is refused (kUsage), and the new file has the mode of the old one.
+/// A file that takes another's place: written beside it under a name of its own and renamed over it
+/// by commit(), so that a reader sees the old file or the new one; without commit() nothing stays.
+/// Only a plain file is replaced: a folder, device, pipe or link is refused (kUsage), and the new
+/// file has the mode of the old one.
 class Replacement {
  public:
   [[nodiscard]] static Result<Replacement> begin(const std::filesystem::path& path);
@@ -72,11 +74,14 @@ class Replacement {
 /// The bytes as a Replacement.
 [[nodiscard]] Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// A file mapped read-only; the mapping lives as long as the object. An empty file maps to an empty span.
+/// A file mapped read-only; the mapping lives as long as the object. An empty file maps to an empty
+/// span.
 class Mapping {
  public:
   [[nodiscard]] static Result<Mapping> open(const std::filesystem::path& path);
-  [[nodiscard]] std::span<const std::byte> bytes() const { return std::as_bytes(std::span(text())); }
+  [[nodiscard]] std::span<const std::byte> bytes() const {
+    return std::as_bytes(std::span(text()));
+  }
   [[nodiscard]] std::string_view text() const { return {data_.get(), data_.get_deleter().size}; }
 
  private:
@@ -90,18 +95,20 @@ class Mapping {
 
 /// A file that may be executed.
 [[nodiscard]] bool runnable(const std::filesystem::path& path);
-/// The executable that a shell would run for `name` ("" or absolute when it holds a slash); nothing when there is none.
+/// The executable that a shell would run for `name` ("" or absolute when it holds a slash); nothing
+/// when there is none.
 [[nodiscard]] std::optional<std::filesystem::path> find_on_path(std::string_view name);
 
 /// The path of the running executable.
 [[nodiscard]] std::filesystem::path self_path();
 
-/// What rangescope remembers for this user between runs: $XDG_STATE_HOME/rangescope, else ~/.local/state/rangescope. It
-/// may not exist yet; "" where neither variable names one.
+/// What rangescope remembers for this user between runs: $XDG_STATE_HOME/rangescope, else
+/// ~/.local/state/rangescope. It may not exist yet; "" where neither variable names one.
 [[nodiscard]] std::filesystem::path state_folder();
 
-/// `name` made fit for one path component: letters, digits, '.', '_' and '-' stay, the rest becomes '_', at most 100
-/// bytes; a hash is appended whenever something was changed, so that different names never collide.
+/// `name` made fit for one path component: letters, digits, '.', '_' and '-' stay, the rest becomes
+/// '_', at most 100 bytes; a hash is appended whenever something was changed, so that different
+/// names never collide.
 [[nodiscard]] std::string sanitize_component(std::string_view name);
 
 }  // namespace rangescope::base

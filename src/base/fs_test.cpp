@@ -11,7 +11,8 @@ namespace {
 TEST(Fs, OnlyRegularFilesAreRead) {
   const std::string pipe = testing::TempDir() + "fs_test_pipe" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  for (const std::string& path : {pipe, std::string("/dev/zero"), std::string("/dev/ptmx"), testing::TempDir()}) {
+  for (const std::string& path :
+       {pipe, std::string("/dev/zero"), std::string("/dev/ptmx"), testing::TempDir()}) {
     EXPECT_EQ(read_head(path, 16).error().code, Code::kNoInput) << path;
     EXPECT_EQ(read_regular(path, 16).error().code, Code::kNoInput) << path;
     EXPECT_EQ(read_pieces(path, [](std::string_view) {}).error().where, path);

@@ -17,7 +17,8 @@ TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  EXPECT_EQ(sha256(std::string(1'000'000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(sha256(std::string(1'000'000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 TEST(Sha256, SpecialInstructionsAgreeWithPortableCode) {
@@ -31,7 +32,8 @@ TEST(Sha256, SpecialInstructionsAgreeWithPortableCode) {
 }
 
 TEST(Sha256, AFileInPiecesIsTheSameAsAString) {
-  const auto path = std::filesystem::temp_directory_path() / ("hash_test." + std::to_string(::getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("hash_test." + std::to_string(::getpid()));
   for (const std::size_t size : {0, 1, 63, 64, 65, 119, 120, 1 << 20, (1 << 20) + 77}) {
     const std::string bytes(size, 'x');
     ASSERT_TRUE(write_file(path, bytes));

@@ -1,4 +1,5 @@
-// An optional value that lies on the heap: where it is absent it takes a pointer's room, not the value's.
+// An optional value that lies on the heap: where it is absent it takes a pointer's room, not the
+// value's.
 #pragma once
 
 #include <memory>

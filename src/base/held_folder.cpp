@@ -31,10 +31,12 @@ fs::path whole(const fs::path& path) {
   return out.has_filename() ? out : out.parent_path();
 }
 
-/// Whose a file is that we make in this folder: servers may take root, or every user, for another one.
+/// Whose a file is that we make in this folder: servers may take root, or every user, for another
+/// one.
 uid_t owner_here(int folder) {
   const std::string name = ".owner-" + std::to_string(::getpid());
-  const int fd = ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const int fd =
+      ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   struct stat status {};
   const bool known = fd >= 0 && ::fstat(fd, &status) == 0;
   if (fd >= 0) ::close(fd), ::unlinkat(folder, name.c_str(), 0);
@@ -47,8 +49,11 @@ const Held* holder(const fs::path& path, fs::path& rest) {
   const fs::path full = whole(path);
   const Held* nearest = nullptr;
   for (const Held& held : g_held) {
-    const auto [above, below] = std::mismatch(held.path.begin(), held.path.end(), full.begin(), full.end());
-    if (above != held.path.end() || (nearest && nearest->path.native().size() > held.path.native().size())) continue;
+    const auto [above, below] =
+        std::mismatch(held.path.begin(), held.path.end(), full.begin(), full.end());
+    if (above != held.path.end() ||
+        (nearest && nearest->path.native().size() > held.path.native().size()))
+      continue;
     nearest = &held;
     rest.clear();
     for (auto part = below; part != full.end(); ++part) rest /= *part;
@@ -78,9 +83,11 @@ Result<HeldFolder> HeldFolder::take(const fs::path& path) {
   bool known = ::fstat(fd, &status) == 0;
   if (known && status.st_uid == ::geteuid() && (status.st_mode & kOthersWrite) != 0)
     known = ::fchmod(fd, status.st_mode & 07777 & ~kOthersWrite) == 0 && ::fstat(fd, &status) == 0;
-  const bool foreign = status.st_uid != ::geteuid() && status.st_uid != 0 && status.st_uid != owner_here(fd);
+  const bool foreign =
+      status.st_uid != ::geteuid() && status.st_uid != 0 && status.st_uid != owner_here(fd);
   if (!known || foreign || (status.st_mode & kOthersWrite) != 0)
-    return fail(Code::kPermission, foreign ? "this folder belongs to another user" : "others may write to this folder",
+    return fail(Code::kPermission,
+                foreign ? "this folder belongs to another user" : "others may write to this folder",
                 path.string(), "Name a folder that only you can write to");
   std::error_code error;
   const std::lock_guard guard(g_guard);
@@ -115,8 +122,9 @@ Result<void> still_in_place(const fs::path& path) {
   const Held* held = holder(path, rest);
   struct stat here {
   }, there{};
-  if (held == nullptr || (::fstat(held->fd, &here) == 0 && ::lstat(held->named.c_str(), &there) == 0 &&
-                          here.st_dev == there.st_dev && here.st_ino == there.st_ino))
+  if (held == nullptr ||
+      (::fstat(held->fd, &here) == 0 && ::lstat(held->named.c_str(), &there) == 0 &&
+       here.st_dev == there.st_dev && here.st_ino == there.st_ino))
     return {};
   return fail(Code::kIo, "the folder was moved or replaced meanwhile", held->path.string(),
               "Keep it where nobody else renames it: --runs DIR");

@@ -1,5 +1,5 @@
-// Libraries of the GPU's driver and toolkit, loaded where they are: functions are called by their names, and what a
-// version lacks has no answer.
+// Libraries of the GPU's driver and toolkit, loaded where they are: functions are called by their
+// names, and what a version lacks has no answer.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,8 +20,8 @@ class Library {
   [[nodiscard]] Function* function(const char* name) const {
     return handle_ != nullptr ? reinterpret_cast<Function*>(::dlsym(handle_, name)) : nullptr;
   }
-  /// The answer of a function, whose arguments must have its very types; kNoFunction where this version has none of
-  /// that name.
+  /// The answer of a function, whose arguments must have its very types; kNoFunction where this
+  /// version has none of that name.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     const auto found = function<int(Arguments...)>(name);

@@ -1,7 +1,7 @@
 // Talk to the person at the terminal: always stderr, never stdout (stdout is data).
 //
-// Each line is written with one write(2), so that lines of several threads and of the profiled program do not tear.
-// The level is one process-wide integer, set once by the command line.
+// Each line is written with one write(2), so that lines of several threads and of the profiled
+// program do not tear. The level is one process-wide integer, set once by the command line.
 #pragma once
 
 #include <string_view>

@@ -23,20 +23,27 @@ std::vector<fs::path> versioned(const fs::path& parent, std::string_view prefix)
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored))
     if (entry.path().filename().string().starts_with(prefix)) out.push_back(entry.path());
-  std::ranges::sort(out, [](const fs::path& a, const fs::path& b) { return ::strverscmp(a.c_str(), b.c_str()) > 0; });
+  std::ranges::sort(out, [](const fs::path& a, const fs::path& b) {
+    return ::strverscmp(a.c_str(), b.c_str()) > 0;
+  });
   return out;
 }
 
 }  // namespace
 
 std::string to_string(const ToolVersion& version) {
-  return std::to_string(version.year) + "." + std::to_string(version.release) + "." + std::to_string(version.patch);
+  return std::to_string(version.year) + "." + std::to_string(version.release) + "." +
+         std::to_string(version.patch);
 }
 
 ToolVersion parse_version(std::string_view text) {
-  const auto point = [&](std::size_t at) { return at < text.size() && (text[at] == '.' || text[at] == '@'); };
+  const auto point = [&](std::size_t at) {
+    return at < text.size() && (text[at] == '.' || text[at] == '@');
+  };
   for (std::size_t at = 0; at + 6 <= text.size(); ++at) {
-    if (text[at] != '2' || text[at + 1] != '0' || !point(at + 4) || (at > 0 && is_digit(text[at - 1]))) continue;
+    if (text[at] != '2' || text[at + 1] != '0' || !point(at + 4) ||
+        (at > 0 && is_digit(text[at - 1])))
+      continue;
     ToolVersion version;
     int* const parts[] = {&version.year, &version.release, &version.patch};
     std::size_t digit = at;
@@ -62,7 +69,8 @@ ToolSearch tool_search() {
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
     const auto equal = text.find('=');
-    if (equal != std::string_view::npos) search.environment.emplace(text.substr(0, equal), text.substr(equal + 1));
+    if (equal != std::string_view::npos)
+      search.environment.emplace(text.substr(0, equal), text.substr(equal + 1));
   }
   return search;
 }
@@ -84,19 +92,23 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
       add(version / "bin/nsys");
       add(version / "target-linux-x64/nsys");
     }
-    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-systems-cli", "2")) add(version / "bin/nsys");
+    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-systems-cli", "2"))
+      add(version / "bin/nsys");
     for (const fs::path& version : versioned(root / "opt/nvidia/nsight-compute", "2"))
       add(version / "host/target-linux-x64/nsys");
   } else {
-    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-compute", "2")) add(version / "ncu");
+    for (const fs::path& version : versioned(root / "opt/nvidia/nsight-compute", "2"))
+      add(version / "ncu");
   }
   std::vector<fs::path> toolkits;
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string given = search.variable(name); !given.empty()) toolkits.emplace_back(given);
+    if (const std::string given = search.variable(name); !given.empty())
+      toolkits.emplace_back(given);
   for (const fs::path& kit : versioned(root / "usr/local", "cuda")) toolkits.push_back(kit);
   for (const fs::path& kit : toolkits) {
     add(kit / "bin" / tool);
-    for (const fs::path& version : versioned(kit, tool == "nsys" ? "nsight-systems" : "nsight-compute")) {
+    for (const fs::path& version :
+         versioned(kit, tool == "nsys" ? "nsight-systems" : "nsight-compute")) {
       add(version / (tool == "nsys" ? "bin/nsys" : "ncu"));
       if (tool == "nsys") add(version / "target-linux-x64/nsys");
     }
@@ -112,22 +124,27 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
 }
 
 std::optional<fs::path> find_importer(const fs::path& nsys) {
-  // Every place that the links on the way to the executable pass by: Debian's /usr/bin/nsys leads over
-  // /usr/lib/nsight-systems/bin/nsys, which has the importer beside it, to /usr/lib/x86_64-linux-gnu, which has not.
+  // Every place that the links on the way to the executable pass by: Debian's /usr/bin/nsys leads
+  // over /usr/lib/nsight-systems/bin/nsys, which has the importer beside it, to
+  // /usr/lib/x86_64-linux-gnu, which has not.
   std::error_code ignored;
   std::vector<fs::path> links{fs::absolute(nsys, ignored)};
   for (int i = 0; i < 10 && fs::is_symlink(links.back(), ignored); ++i)
-    links.push_back((links.back().parent_path() / fs::read_symlink(links.back(), ignored)).lexically_normal());
+    links.push_back(
+        (links.back().parent_path() / fs::read_symlink(links.back(), ignored)).lexically_normal());
   links.push_back(fs::weakly_canonical(nsys, ignored));
   const auto in = [](const fs::path& folder) { return folder / "QdstrmImporter"; };
   for (const fs::path& link : links) {
     fs::path folder = link.parent_path();
     if (runnable(in(folder))) return in(folder);
-    for (int up = 0; up < 4 && folder.has_relative_path() && folder != "/usr"; ++up, folder = folder.parent_path()) {
+    for (int up = 0; up < 4 && folder.has_relative_path() && folder != "/usr";
+         ++up, folder = folder.parent_path()) {
       std::vector<fs::path> hosts = versioned(folder, "host-linux");
       // Inside Nsight Compute; unpacked packages of Debian, whose two parts lie in two trees.
-      for (fs::path& desktop : versioned(folder / "host", "linux-desktop")) hosts.push_back(std::move(desktop));
-      for (fs::path& desktop : versioned(folder, "linux-desktop")) hosts.push_back(std::move(desktop));
+      for (fs::path& desktop : versioned(folder / "host", "linux-desktop"))
+        hosts.push_back(std::move(desktop));
+      for (fs::path& desktop : versioned(folder, "linux-desktop"))
+        hosts.push_back(std::move(desktop));
       hosts.push_back(folder / "nsight-systems" / "host-linux-x64");
       for (const fs::path& host : hosts)
         if (runnable(in(host))) return in(host);

@@ -57,7 +57,8 @@ class Numbering {
   }
   void grow() {
     slots_.assign(slots_.empty() ? 16 : slots_.size() * 2, 0);
-    for (std::size_t i = 0; i < keys_.size(); ++i) slots_[place_of(keys_[i])] = static_cast<std::uint32_t>(i + 1);
+    for (std::size_t i = 0; i < keys_.size(); ++i)
+      slots_[place_of(keys_[i])] = static_cast<std::uint32_t>(i + 1);
   }
 
   std::vector<Key> keys_;

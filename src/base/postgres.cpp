@@ -24,34 +24,34 @@ constexpr int kPollFailed = 0, kPollReading = 1, kPollWriting = 2, kPollOk = 3;
 constexpr int kCommandOk = 1, kTuplesOk = 2, kNonFatal = 6, kFatal = 7, kSingleTuple = 9;
 
 // Result, name behind PQ, arguments.
-#define RANGESCOPE_LIBPQ(FUNCTION)                                                                                     \
-  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                                                         \
-  FUNCTION(void, conninfoFree, ConnectOption*)                                                                         \
-  FUNCTION(void*, connectStartParams, const char* const*, const char* const*, int)                                     \
-  FUNCTION(int, connectPoll, void*)                                                                                    \
-  FUNCTION(int, socket, const void*)                                                                                   \
-  FUNCTION(int, setnonblocking, void*, int)                                                                            \
-  FUNCTION(int, status, const void*)                                                                                   \
-  FUNCTION(char*, errorMessage, const void*)                                                                           \
-  FUNCTION(void, finish, void*)                                                                                        \
-  FUNCTION(char*, host, const void*)                                                                                   \
-  FUNCTION(char*, port, const void*)                                                                                   \
-  FUNCTION(char*, db, const void*)                                                                                     \
-  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)                                      \
-  FUNCTION(int, sendQueryParams, void*, const char*, int, const unsigned*, const char* const*, const int*, const int*, \
-           int)                                                                                                        \
-  FUNCTION(int, setSingleRowMode, void*)                                                                               \
-  FUNCTION(int, consumeInput, void*)                                                                                   \
-  FUNCTION(int, flush, void*)                                                                                          \
-  FUNCTION(int, isBusy, void*)                                                                                         \
-  FUNCTION(void*, getResult, void*)                                                                                    \
-  FUNCTION(int, resultStatus, const void*)                                                                             \
-  FUNCTION(char*, resultErrorField, const void*, int)                                                                  \
-  FUNCTION(int, ntuples, const void*)                                                                                  \
-  FUNCTION(int, nfields, const void*)                                                                                  \
-  FUNCTION(int, getisnull, const void*, int, int)                                                                      \
-  FUNCTION(char*, getvalue, const void*, int, int)                                                                     \
-  FUNCTION(int, getlength, const void*, int, int)                                                                      \
+#define RANGESCOPE_LIBPQ(FUNCTION)                                                             \
+  FUNCTION(ConnectOption*, conninfoParse, const char*, char**)                                 \
+  FUNCTION(void, conninfoFree, ConnectOption*)                                                 \
+  FUNCTION(void*, connectStartParams, const char* const*, const char* const*, int)             \
+  FUNCTION(int, connectPoll, void*)                                                            \
+  FUNCTION(int, socket, const void*)                                                           \
+  FUNCTION(int, setnonblocking, void*, int)                                                    \
+  FUNCTION(int, status, const void*)                                                           \
+  FUNCTION(char*, errorMessage, const void*)                                                   \
+  FUNCTION(void, finish, void*)                                                                \
+  FUNCTION(char*, host, const void*)                                                           \
+  FUNCTION(char*, port, const void*)                                                           \
+  FUNCTION(char*, db, const void*)                                                             \
+  FUNCTION(void*, setNoticeProcessor, void*, void (*)(void*, const char*), void*)              \
+  FUNCTION(int, sendQueryParams, void*, const char*, int, const unsigned*, const char* const*, \
+           const int*, const int*, int)                                                        \
+  FUNCTION(int, setSingleRowMode, void*)                                                       \
+  FUNCTION(int, consumeInput, void*)                                                           \
+  FUNCTION(int, flush, void*)                                                                  \
+  FUNCTION(int, isBusy, void*)                                                                 \
+  FUNCTION(void*, getResult, void*)                                                            \
+  FUNCTION(int, resultStatus, const void*)                                                     \
+  FUNCTION(char*, resultErrorField, const void*, int)                                          \
+  FUNCTION(int, ntuples, const void*)                                                          \
+  FUNCTION(int, nfields, const void*)                                                          \
+  FUNCTION(int, getisnull, const void*, int, int)                                              \
+  FUNCTION(char*, getvalue, const void*, int, int)                                             \
+  FUNCTION(int, getlength, const void*, int, int)                                              \
   FUNCTION(void, clear, void*)
 
 struct Libpq {
@@ -66,7 +66,9 @@ Result<Libpq> load_libpq() {
   pq.library = ::dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
   bool all = pq.library != nullptr;
   const auto bind = [&](auto& function, const char* name) {
-    function = all ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(pq.library, name)) : nullptr;
+    function = all ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+                         ::dlsym(pq.library, name))
+                   : nullptr;
     all = all && function != nullptr;
   };
 #define RANGESCOPE_BIND(result, name, ...) bind(pq.name, "PQ" #name);
@@ -88,13 +90,14 @@ std::string message_of(const char* text) {
   return printable(redact_text(replace_all(all, "\n", " ")));
 }
 
-/// Refuses a URL that libpq does not take or that holds a password. Nothing of it is repeated: who can tell what
-/// stands where in it? A password with '/' or '#' in it ends the host early: then an '@' follows, or a port is none.
-/// The seconds that its connect_timeout gives, 0 for none.
+/// Refuses a URL that libpq does not take or that holds a password. Nothing of it is repeated: who
+/// can tell what stands where in it? A password with '/' or '#' in it ends the host early: then an
+/// '@' follows, or a port is none. The seconds that its connect_timeout gives, 0 for none.
 Result<int> check_address(const std::string& url) {
   const std::string_view behind = std::string_view(url).substr(url.find("://") + 3);
   const auto end = behind.find_first_of("/#");
-  const bool late = end != std::string_view::npos && behind.substr(0, behind.find('?')).find('@', end) < behind.size();
+  const bool late = end != std::string_view::npos &&
+                    behind.substr(0, behind.find('?')).find('@', end) < behind.size();
   ConnectOption* options = late ? nullptr : libpq()->conninfoParse(url.c_str(), nullptr);
   bool secret = false, sound = options != nullptr;
   std::int64_t seconds = 0;
@@ -102,7 +105,8 @@ Result<int> check_address(const std::string& url) {
     const std::string_view key = option->keyword, value = option->val != nullptr ? option->val : "";
     secret |= (key == "password" || key == "sslpassword") && !value.empty();
     sound = key != "port" || value.find_first_not_of("0123456789,") == std::string_view::npos;
-    if (key == "connect_timeout") seconds = std::clamp<std::int64_t>(to_int(value).value_or(0), 0, 3600);
+    if (key == "connect_timeout")
+      seconds = std::clamp<std::int64_t>(to_int(value).value_or(0), 0, 3600);
   }
   libpq()->conninfoFree(options);
   if (secret)
@@ -133,7 +137,8 @@ class Allowance {
     }
     int here = 0;
     if (::ioctl(socket, FIONREAD, &here) != 0 || here < 0) here = 0;
-    return take(static_cast<std::size_t>(here)) ? "" : "the server sends more than an answer can be";
+    return take(static_cast<std::size_t>(here)) ? ""
+                                                : "the server sends more than an answer can be";
   }
   bool take(std::size_t bytes) {
     const bool enough = bytes <= left_;
@@ -149,12 +154,15 @@ class Allowance {
 };
 
 /// As PQconnectdb, whose connect_timeout a server that never stops sending outlasts.
-std::string finish_connecting(void* connection, const Postgres::Limits& limits, std::chrono::milliseconds patience) {
+std::string finish_connecting(void* connection, const Postgres::Limits& limits,
+                              std::chrono::milliseconds patience) {
   Allowance allowance(patience, patience, limits.bytes);
   for (int at = kPollWriting; at != kPollOk;) {
-    const auto why = allowance.wait(libpq()->socket(connection), at == kPollReading ? POLLIN : POLLOUT);
+    const auto why =
+        allowance.wait(libpq()->socket(connection), at == kPollReading ? POLLIN : POLLOUT);
     if (!why.empty()) return why;
-    if ((at = libpq()->connectPoll(connection)) == kPollFailed) return message_of(libpq()->errorMessage(connection));
+    if ((at = libpq()->connectPoll(connection)) == kPollFailed)
+      return message_of(libpq()->errorMessage(connection));
   }
   return {};
 }
@@ -173,9 +181,11 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
   if (!libpq()) return tl::make_unexpected(libpq().error());
   const int seconds = TRY(check_address(url));
   const auto patience = seconds > 0 ? std::chrono::seconds(seconds) : limits.connect;
-  // The URL overrides what precedes it. A host that is silent makes room for the next one of the address.
+  // The URL overrides what precedes it. A host that is silent makes room for the next one of the
+  // address.
   const std::string silent = std::to_string(patience.count() / 2);
-  const char* const keys[] = {"tcp_user_timeout", "dbname", "client_encoding", "fallback_application_name", nullptr};
+  const char* const keys[] = {"tcp_user_timeout", "dbname", "client_encoding",
+                              "fallback_application_name", nullptr};
   const char* const values[] = {silent.c_str(), url.c_str(), "UTF8", "rangescope", nullptr};
   Postgres made;
   made.limits_ = limits;
@@ -185,22 +195,26 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
   libpq()->setNoticeProcessor(
       handle, [](void*, const char*) {}, nullptr);
   const bool begun = libpq()->status(handle) != kConnectionBad;
-  std::string what = begun ? finish_connecting(handle, limits, patience) : message_of(libpq()->errorMessage(handle));
+  std::string what = begun ? finish_connecting(handle, limits, patience)
+                           : message_of(libpq()->errorMessage(handle));
   const auto text = [](const char* part) { return std::string(part != nullptr ? part : ""); };
   const std::string port = text(libpq()->port(handle));
   const std::string host = text(libpq()->host(handle)), database = text(libpq()->db(handle));
   made.name_ =
-      printable(host.starts_with('/') ? "postgresql:///" + database + "?host=" + host
-                                      : "postgresql://" + host + (port.empty() ? "" : ":" + port) + "/" + database);
+      printable(host.starts_with('/')
+                    ? "postgresql:///" + database + "?host=" + host
+                    : "postgresql://" + host + (port.empty() ? "" : ":" + port) + "/" + database);
   if (!what.empty() || libpq()->status(handle) != kConnectionOk) {
     const bool refused = what.find("authentication failed") != std::string::npos ||
                          what.find("no password supplied") != std::string::npos ||
                          what.find("permission denied") != std::string::npos;
-    const bool tls = what.find("SSL") != std::string::npos || what.find("certificate") != std::string::npos;
+    const bool tls =
+        what.find("SSL") != std::string::npos || what.find("certificate") != std::string::npos;
     return fail(refused ? Code::kPermission : Code::kNoInput, "no connection: " + what, made.name_,
                 refused ? "Put the password into ~/.pgpass or PGPASSWORD"
-                : tls ? "Check sslmode and sslrootcert of the address: the server's certificate must come from that CA"
-                      : "Check that the server runs and is reached");
+                : tls   ? "Check sslmode and sslrootcert of the address: the server's certificate "
+                          "must come from that CA"
+                        : "Check that the server runs and is reached");
   }
   libpq()->setnonblocking(handle, 1);
   return made;
@@ -225,9 +239,11 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
   void* const handle = handle_.get();
   std::vector<const char*> texts;
   for (const Value& value : values) texts.push_back(value ? value->c_str() : nullptr);
-  const auto broken = [&](const std::string& what, Code code = Code::kIo) { return fail(code, what, name_); };
-  if (pq.sendQueryParams(handle, sql.c_str(), static_cast<int>(texts.size()), nullptr, texts.data(), nullptr, nullptr,
-                         0) == 0)
+  const auto broken = [&](const std::string& what, Code code = Code::kIo) {
+    return fail(code, what, name_);
+  };
+  if (pq.sendQueryParams(handle, sql.c_str(), static_cast<int>(texts.size()), nullptr, texts.data(),
+                         nullptr, nullptr, 0) == 0)
     return broken(message_of(pq.errorMessage(handle)));
   pq.setSingleRowMode(handle);
   Allowance allowance(limits_.answer, limits_.silence, limits_.bytes), rows_allowed = allowance;
@@ -235,10 +251,13 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
   std::optional<Error> failure;
   int ends = 0;
   for (;;) {
-    for (int unsent = pq.flush(handle); unsent > 0 || pq.isBusy(handle) != 0; unsent = pq.flush(handle)) {
-      const auto why = allowance.wait(pq.socket(handle), static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)));
+    for (int unsent = pq.flush(handle); unsent > 0 || pq.isBusy(handle) != 0;
+         unsent = pq.flush(handle)) {
+      const auto why = allowance.wait(pq.socket(handle),
+                                      static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0)));
       if (!why.empty()) return broken(why);
-      if (unsent < 0 || pq.consumeInput(handle) == 0) return broken(message_of(pq.errorMessage(handle)));
+      if (unsent < 0 || pq.consumeInput(handle) == 0)
+        return broken(message_of(pq.errorMessage(handle)));
     }
     const std::unique_ptr<void, void (*)(void*)> result(pq.getResult(handle), pq.clear);
     if (!result) break;
@@ -252,20 +271,24 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
                       name_,
                       {}};
     } else if (status != kCommandOk && status != kTuplesOk && status != kSingleTuple) {
-      return broken("the server gives no rows", Code::kBadData);  // it begins to copy, for example, which never ends
+      return broken("the server gives no rows",
+                    Code::kBadData);  // it begins to copy, for example, which never ends
     }
-    if (status != kSingleTuple && ++ends > 1) return broken("the server answers twice", Code::kBadData);
+    if (status != kSingleTuple && ++ends > 1)
+      return broken("the server answers twice", Code::kBadData);
     const auto width = static_cast<std::size_t>(std::max(pq.nfields(result.get()), 0));
     for (int r = 0; r < pq.ntuples(result.get()); ++r) {
       if (fields != 0 && width != fields)
-        return broken("the server answers with " + std::to_string(width) + " fields, not " + std::to_string(fields),
+        return broken("the server answers with " + std::to_string(width) + " fields, not " +
+                          std::to_string(fields),
                       Code::kBadData);
       std::vector<Value> row(width);
       std::size_t size = sizeof(std::vector<Value>);
       for (int f = 0; f < static_cast<int>(width); ++f) {
         if (pq.getisnull(result.get(), r, f) == 0)
-          row[static_cast<std::size_t>(f)].emplace(pq.getvalue(result.get(), r, f),
-                                                   static_cast<std::size_t>(pq.getlength(result.get(), r, f)));
+          row[static_cast<std::size_t>(f)].emplace(
+              pq.getvalue(result.get(), r, f),
+              static_cast<std::size_t>(pq.getlength(result.get(), r, f)));
         size += sizeof(Value) + row[static_cast<std::size_t>(f)].value_or("").size();
       }
       if (!rows_allowed.take(size)) return broken("the server sends more than an answer can be");
@@ -276,11 +299,13 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
   return rows;
 }
 
-Result<std::vector<Postgres::Value>> Postgres::row(const std::string& sql, const std::vector<Value>& values,
+Result<std::vector<Postgres::Value>> Postgres::row(const std::string& sql,
+                                                   const std::vector<Value>& values,
                                                    std::size_t fields) const {
   auto rows = TRY(query(sql, values, fields));
   if (rows.size() == 1) return std::move(rows.front());
-  return fail(Code::kBadData, "the server answers with " + std::to_string(rows.size()) + " rows, not one", name_,
+  return fail(Code::kBadData,
+              "the server answers with " + std::to_string(rows.size()) + " rows, not one", name_,
               "Look for triggers and rules of the schema rangescope");
 }
 

@@ -26,21 +26,23 @@ std::string text(const char* body, std::size_t size) {
   return {body, size};
 }
 const std::string kWelcome = message('R', text("\0\0\0\0", 4)) + message('Z', "I");
-const std::string kOneField = message('T', text("\0\1x\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0", 22));
+const std::string kOneField =
+    message('T', text("\0\1x\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0", 22));
 const std::string kRow = message('D', text("\0\1\0\0\0\1t", 7));
 const std::string kBegun = message('1', "") + message('2', "") + kOneField;
 const std::string kEnd = message('C', text("SELECT 1\0", 9)) + message('Z', "I");
 
-/// Takes one connection, and sends `welcome` when it begins and `answer` to whatever comes next; each `more` follows
-/// until nobody takes it.
+/// Takes one connection, and sends `welcome` when it begins and `answer` to whatever comes next;
+/// each `more` follows until nobody takes it.
 class Server {
  public:
   Server(std::string welcome, std::string answer, std::string more = {})
-      : thread_([this, welcome = std::move(welcome), answer = std::move(answer), more = std::move(more)] {
+      : thread_([this, welcome = std::move(welcome), answer = std::move(answer),
+                 more = std::move(more)] {
           const int connection = ::accept(listener_, nullptr, nullptr);
           char buffer[65536];
-          if (::read(connection, buffer, sizeof buffer) > 0 && send(connection, welcome) && !answer.empty() &&
-              ::read(connection, buffer, sizeof buffer) > 0)
+          if (::read(connection, buffer, sizeof buffer) > 0 && send(connection, welcome) &&
+              !answer.empty() && ::read(connection, buffer, sizeof buffer) > 0)
             send(connection, answer);
           while (!more.empty() && send(connection, more)) {
           }
@@ -57,7 +59,8 @@ class Server {
 
  private:
   static bool send(int connection, const std::string& bytes) {
-    return ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+    return ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
   }
   int listen() const {
     sockaddr_un address{};
@@ -102,7 +105,8 @@ TEST_F(PostgresTest, AServerThatNeverAnswersIsLeft) {
 }
 
 TEST_F(PostgresTest, AServerThatFloodsIsLeft) {
-  const std::string notice = message('N', text("SNOTICE\0C00000\0Mx\0\0", 19)), many = "the server sends more than";
+  const std::string notice = message('N', text("SNOTICE\0C00000\0Mx\0\0", 19)),
+                    many = "the server sends more than";
   const std::string setting = message('S', text("a\0b\0", 4));
   const std::string welcome = kWelcome.substr(0, 9);
   EXPECT_NE(failure({welcome, "", notice}, kPatient).find(many), std::string::npos);
@@ -111,17 +115,22 @@ TEST_F(PostgresTest, AServerThatFloodsIsLeft) {
   EXPECT_NE(failure({kWelcome, kBegun, kRow}, kPatient).find(many), std::string::npos);
   // One row of a gigabyte, or so it says.
   EXPECT_NE(
-      failure({kWelcome, kBegun + text("D\x3f\0\0\0\0\1\x3e\0\0\0", 11), std::string(4096, 'x')}, kPatient).find(many),
+      failure({kWelcome, kBegun + text("D\x3f\0\0\0\0\1\x3e\0\0\0", 11), std::string(4096, 'x')},
+              kPatient)
+          .find(many),
       std::string::npos);
 }
 
 TEST_F(PostgresTest, AnAnswerHasTheRowsAndFieldsThatWereAsked) {
-  EXPECT_EQ(failure({kWelcome, kBegun + kEnd}, kPatient), "the server answers with 0 rows, not one");
-  EXPECT_EQ(failure({kWelcome, kBegun + kRow + kRow + kEnd}, kPatient), "the server answers with 2 rows, not one");
+  EXPECT_EQ(failure({kWelcome, kBegun + kEnd}, kPatient),
+            "the server answers with 0 rows, not one");
+  EXPECT_EQ(failure({kWelcome, kBegun + kRow + kRow + kEnd}, kPatient),
+            "the server answers with 2 rows, not one");
   const std::string none = message('1', "") + message('2', "") + message('T', text("\0\0", 2));
   EXPECT_EQ(failure({kWelcome, none + message('D', text("\0\0", 2)) + kEnd}, kPatient),
             "the server answers with 0 fields, not 1");
-  EXPECT_EQ(failure({kWelcome, message('H', text("\0\0\0", 3))}, kPatient), "the server gives no rows");
+  EXPECT_EQ(failure({kWelcome, message('H', text("\0\0\0", 3))}, kPatient),
+            "the server gives no rows");
 }
 
 }  // namespace postgres_test

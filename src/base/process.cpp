@@ -51,8 +51,11 @@ class ChildOutput {
       constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
       const int file = ::open(in_place(how_.file).c_str(), kFlags, 0666);
       if (file < 0)
-        return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno), how_.file.string());
-      const bool alone = !how_.pass && !how_.keep;  // the child writes there itself, as long as it or its children live
+        return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno),
+                    how_.file.string());
+      const bool alone =
+          !how_.pass &&
+          !how_.keep;  // the child writes there itself, as long as it or its children live
       (alone ? write_ : file_) = file;
       if (alone) return {};
     }
@@ -99,7 +102,8 @@ class ChildOutput {
   static void shut(int& fd) {
     if (fd >= 0) ::close(std::exchange(fd, -1));
   }
-  // False where nobody reads any more. A full disk must not stop the program: we go on taking its bytes.
+  // False where nobody reads any more. A full disk must not stop the program: we go on taking its
+  // bytes.
   static bool put(int fd, std::string_view bytes) { return write_all(fd, bytes) || errno != EPIPE; }
 
   static constexpr std::size_t kBlock = 65536;
@@ -109,8 +113,9 @@ class ChildOutput {
   int read_ = -1, write_ = -1, file_ = -1;
 };
 
-/// What children of the program that outlive it still write is shown, as without us: by a process that ends with them.
-/// It holds nothing of ours but its streams (the lock of a run, for one), and no signal ends it before.
+/// What children of the program that outlive it still write is shown, as without us: by a process
+/// that ends with them. It holds nothing of ours but its streams (the lock of a run, for one), and
+/// no signal ends it before.
 void hand_over(const ChildOutput& out, const ChildOutput& err) {
   if (!out.shows() && !err.shows()) return;
   const pid_t first = ::fork();
@@ -120,11 +125,14 @@ void hand_over(const ChildOutput& out, const ChildOutput& err) {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  std::array<pollfd, 2> from = {{{out.shows() ? out.fd() : -1, POLLIN, 0}, {err.shows() ? err.fd() : -1, POLLIN, 0}}};
-  const int low = std::min(from[0].fd < 0 ? from[1].fd : from[0].fd, from[1].fd < 0 ? from[0].fd : from[1].fd);
+  std::array<pollfd, 2> from = {
+      {{out.shows() ? out.fd() : -1, POLLIN, 0}, {err.shows() ? err.fd() : -1, POLLIN, 0}}};
+  const int low =
+      std::min(from[0].fd < 0 ? from[1].fd : from[0].fd, from[1].fd < 0 ? from[0].fd : from[1].fd);
   const int high = std::max(from[0].fd, from[1].fd);
   if (low > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(low - 1), 0u);
-  if (low + 1 < high) ::syscall(SYS_close_range, static_cast<unsigned>(low + 1), static_cast<unsigned>(high - 1), 0u);
+  if (low + 1 < high)
+    ::syscall(SYS_close_range, static_cast<unsigned>(low + 1), static_cast<unsigned>(high - 1), 0u);
   ::syscall(SYS_close_range, static_cast<unsigned>(high + 1), ~0u, 0u);
   while (from[0].fd >= 0 || from[1].fd >= 0) {
     if (::poll(from.data(), from.size(), -1) < 0) continue;
@@ -140,8 +148,8 @@ void hand_over(const ChildOutput& out, const ChildOutput& err) {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-// A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and we leave it to
-// hand_over().
+// A grandchild may keep a pipe open for ever; this long without a byte after the child's end, and
+// we leave it to hand_over().
 constexpr nanoseconds kLinger = std::chrono::milliseconds(500);
 
 // Nothing but having been stopped makes us so late.
@@ -156,7 +164,8 @@ std::vector<std::string> environment(const Command& command) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string name(text.substr(0, text.find('=')));
-    const bool gone = std::find(command.unset_env.begin(), command.unset_env.end(), name) != command.unset_env.end();
+    const bool gone = std::find(command.unset_env.begin(), command.unset_env.end(), name) !=
+                      command.unset_env.end();
     if (!gone && !command.set_env.contains(name)) list.emplace_back(text);
   }
   for (const auto& [name, value] : command.set_env) {
@@ -183,10 +192,11 @@ void take_what_came(const Signals& signals, std::vector<Arrived>& out) {
   signals.drain([&](const Arrived& arrived) { out.push_back(arrived); });
 }
 
-/// Makes this process the program, with the signals that we came with. Returns only where that fails, with errno. Async
-/// signal safe.
-void become_program(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
-                    const std::vector<char*>& argv, const std::vector<char*>& env) {
+/// Makes this process the program, with the signals that we came with. Returns only where that
+/// fails, with errno. Async signal safe.
+void become_program(const Command& command, const Signals& signals, const ChildOutput& out,
+                    const ChildOutput& err, const std::vector<char*>& argv,
+                    const std::vector<char*>& env) {
   if (!command.cwd.empty() && ::chdir(command.cwd.c_str()) != 0) return;
   if (out.child_end() >= 0) ::dup2(out.child_end(), STDOUT_FILENO);
   if (err.child_end() >= 0) ::dup2(err.child_end(), STDERR_FILENO);
@@ -194,26 +204,28 @@ void become_program(const Command& command, const Signals& signals, const ChildO
   for (int signal = 1; signal < NSIG; ++signal)
     if (sigismember(&handled, signal) == 1) ::signal(signal, SIG_DFL);
   if (signals.ignored_ends_of_children()) ::signal(SIGCHLD, SIG_IGN);
-  ::pthread_sigmask(SIG_SETMASK, &signals.before(), nullptr);  // what was held back is the program's
+  ::pthread_sigmask(SIG_SETMASK, &signals.before(),
+                    nullptr);  // what was held back is the program's
   ::execvpe(argv[0], argv.data(), env.data());
 }
 
-/// No process may be started beside ours (ulimit -u): the user's program is worth more than its measurement. Comes back
-/// where it cannot be run at all.
-void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
-                    const std::vector<char*>& argv, const std::vector<char*>& env) {
+/// No process may be started beside ours (ulimit -u): the user's program is worth more than its
+/// measurement. Comes back where it cannot be run at all.
+void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out,
+                    const ChildOutput& err, const std::vector<char*>& argv,
+                    const std::vector<char*>& env) {
   const std::string warning =
-      "rangescope: warning: no further process may be started (ulimit -u): " + printable(command.argv.front()) +
-      " runs in rangescope's place, without a report\n";
+      "rangescope: warning: no further process may be started (ulimit -u): " +
+      printable(command.argv.front()) + " runs in rangescope's place, without a report\n";
   if (::write(STDERR_FILENO, warning.data(), warning.size()) < 0) return;
   become_program(command, signals, out, err, argv, env);
 }
 
-/// posix_spawn gives a signal that we handle its default action. A program that must ignore SIGCHLD is forked instead.
-/// Returns 0, or the number of the error.
-int fork_ignoring_ends_of_children(pid_t& pid, const Command& command, const Signals& signals, const ChildOutput& out,
-                                   const ChildOutput& err, bool foreground, const std::vector<char*>& argv,
-                                   const std::vector<char*>& env) {
+/// posix_spawn gives a signal that we handle its default action. A program that must ignore SIGCHLD
+/// is forked instead. Returns 0, or the number of the error.
+int fork_ignoring_ends_of_children(pid_t& pid, const Command& command, const Signals& signals,
+                                   const ChildOutput& out, const ChildOutput& err, bool foreground,
+                                   const std::vector<char*>& argv, const std::vector<char*>& env) {
   int error_pipe[2];
   if (::pipe2(error_pipe, O_CLOEXEC) != 0) return errno;
   sigset_t all, held;
@@ -235,36 +247,44 @@ int fork_ignoring_ends_of_children(pid_t& pid, const Command& command, const Sig
   ::close(error_pipe[1]);
   ssize_t bytes = 0;
   do {
-    bytes = pid > 0 ? ::read(error_pipe[0], &error, sizeof error) : 0;  // none where the program runs
+    bytes =
+        pid > 0 ? ::read(error_pipe[0], &error, sizeof error) : 0;  // none where the program runs
   } while (bytes < 0 && errno == EINTR);
   if (bytes > 0) ::waitpid(pid, nullptr, 0);
   ::close(error_pipe[0]);
   return error;
 }
 
-Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildOutput& out, const ChildOutput& err,
-                    bool foreground, std::vector<Arrived>& early) {
+Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildOutput& out,
+                    const ChildOutput& err, bool foreground, std::vector<Arrived>& early) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // Before its first instruction: a child that reads the terminal at once would be stopped otherwise.
-  const bool late =
-      foreground && posix_spawn_file_actions_addtcsetpgrp_np(&actions, STDIN_FILENO) != 0;  // glibc < 2.35
+  // Before its first instruction: a child that reads the terminal at once would be stopped
+  // otherwise.
+  const bool late = foreground && posix_spawn_file_actions_addtcsetpgrp_np(
+                                      &actions, STDIN_FILENO) != 0;  // glibc < 2.35
   std::error_code ignored;
-  const bool elsewhere = !command.cwd.empty() && !std::filesystem::equivalent(command.cwd, ".", ignored);
+  const bool elsewhere =
+      !command.cwd.empty() && !std::filesystem::equivalent(command.cwd, ".", ignored);
   if (elsewhere && posix_spawn_file_actions_addchdir_np(&actions, command.cwd.c_str()) != 0) {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    return fail(Code::kToolMissing, "cannot start a program in another folder: this C library is older than glibc 2.29",
+    return fail(Code::kToolMissing,
+                "cannot start a program in another folder: this C library is older than glibc 2.29",
                 command.cwd.string(), "Change to that folder first");
   }
-  if (command.null_stdin) posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (out.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
-  if (err.child_end() >= 0) posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
+  if (command.null_stdin)
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (out.child_end() >= 0)
+    posix_spawn_file_actions_adddup2(&actions, out.child_end(), STDOUT_FILENO);
+  if (err.child_end() >= 0)
+    posix_spawn_file_actions_adddup2(&actions, err.child_end(), STDERR_FILENO);
   short flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
   sigset_t handled = signals.handled();
-  // With them the C library's own two, 32 and 33, which sigaddset refuses: left out, posix_spawn makes them ignored.
+  // With them the C library's own two, 32 and 33, which sigaddset refuses: left out, posix_spawn
+  // makes them ignored.
   handled.__val[0] |= 3ul << 31;
   posix_spawnattr_setsigdefault(&attributes, &handled);
   posix_spawnattr_setsigmask(&attributes, &signals.before());
@@ -277,19 +297,24 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
   std::vector<std::string> argv_texts = command.argv, env_texts = environment(command);
   const std::vector<char*> argv = pointers(argv_texts), env = pointers(env_texts);
   pid_t pid = -1;
-  const int error = signals.ignored_ends_of_children()
-                        ? fork_ignoring_ends_of_children(pid, command, signals, out, err, foreground, argv, env)
-                        : ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
-  // What came until now the child may not have had, although it came from the terminal to our whole group: a signal of
-  // before the fork is ours alone. Had it both, its second one finds it dead, or not yet in its main().
+  const int error =
+      signals.ignored_ends_of_children()
+          ? fork_ignoring_ends_of_children(pid, command, signals, out, err, foreground, argv, env)
+          : ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
+  // What came until now the child may not have had, although it came from the terminal to our whole
+  // group: a signal of before the fork is ours alone. Had it both, its second one finds it dead, or
+  // not yet in its main().
   if (error == 0) take_what_came(signals, early);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) {
-    if (late) ::tcsetpgrp(STDIN_FILENO, pid), ::kill(-pid, SIGCONT);  // it may have asked the terminal already
+    if (late)
+      ::tcsetpgrp(STDIN_FILENO, pid),
+          ::kill(-pid, SIGCONT);  // it may have asked the terminal already
     return pid;
   }
-  if (error == EAGAIN && command.forward_signals) take_our_place(command, signals, out, err, argv, env);
+  if (error == EAGAIN && command.forward_signals)
+    take_our_place(command, signals, out, err, argv, env);
 
   const std::string& program = command.argv.front();
   if (!command.cwd.empty() && !std::filesystem::is_directory(command.cwd, ignored))
@@ -300,16 +325,21 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
     return fail(Code::kPermission, "cannot run '" + program + "': " + reason(error), {},
                 "Make the file executable: chmod +x");
   if (error == ENOEXEC)
-    return fail(Code::kNoInput, "cannot run '" + program + "': it is neither a program nor a script with a #! line", {},
-                "Name its interpreter in front of it, or give it a #! line");
+    return fail(Code::kNoInput,
+                "cannot run '" + program + "': it is neither a program nor a script with a #! line",
+                {}, "Name its interpreter in front of it, or give it a #! line");
   if (error == ENOENT && find_on_path(program))
-    return fail(Code::kNoInput, "cannot run '" + program + "': its interpreter (#! line or ELF loader) does not exist");
+    return fail(Code::kNoInput, "cannot run '" + program +
+                                    "': its interpreter (#! line or ELF loader) does not exist");
   return fail(error == ENOENT || error == ENOTDIR ? Code::kNoInput : Code::kIo,
               "cannot run '" + program + "': " + reason(error), {},
-              program.find(' ') == std::string::npos ? "" : "Pass the program and each argument as separate words");
+              program.find(' ') == std::string::npos
+                  ? ""
+                  : "Pass the program and each argument as separate words");
 }
 
-// While the child is the foreground job of our terminal (own_group), and back to us when it is over.
+// While the child is the foreground job of our terminal (own_group), and back to us when it is
+// over.
 class Foreground {
  public:
   explicit Foreground(bool wanted) {
@@ -352,9 +382,10 @@ bool asks_to_end(int signal) {
   return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGQUIT;
 }
 
-// The whole of what was started, once it has been asked to end. Tools double-fork their helpers and put them into other
-// sessions; so that nobody is lost, they are found by a mark in their environment, or orphans of the child's tree
-// become ours while it runs (Linux's "child subreaper").
+// The whole of what was started, once it has been asked to end. Tools double-fork their helpers and
+// put them into other sessions; so that nobody is lost, they are found by a mark in their
+// environment, or orphans of the child's tree become ours while it runs (Linux's "child
+// subreaper").
 class Ending {
  public:
   /// Orphans are adopted by one run at a time, since they cannot be told apart.
@@ -375,13 +406,14 @@ class Ending {
   }
   void of(pid_t child) { child_ = child; }
 
-  /// `signal` to the child, or to its group. `had_it`: the terminal sent it to our group, and so to a child that shares
-  /// it.
+  /// `signal` to the child, or to its group. `had_it`: the terminal sent it to our group, and so to
+  /// a child that shares it.
   void send(int signal, bool had_it) const {
     if (!had_it) ::kill(to_group_ ? -child_ : child_, signal);
   }
-  /// Whether a process of the program sent it, which is in our group: to the group, that is, and so to the program too.
-  /// What it sends to us alone cannot be told from that, and was not for the program either.
+  /// Whether a process of the program sent it, which is in our group: to the group, that is, and so
+  /// to the program too. What it sends to us alone cannot be told from that, and was not for the
+  /// program either.
   [[nodiscard]] bool sent_it(pid_t sender) const {
     if (sender <= 0) return false;
     const pid_t group = ::getpgid(sender);
@@ -399,11 +431,12 @@ class Ending {
     ::kill(own_group_ ? -child_ : child_, signal);
     if (!own_group_) send_others(signal);
   }
-  /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process table.
+  /// Orphans that ended are ours to bury, or a program that makes thousands would fill the process
+  /// table.
   void bury() const {
     siginfo_t dead{};
-    while (adopt_ && ::waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid > 0 &&
-           dead.si_pid != child_) {
+    while (adopt_ && ::waitid(P_ALL, 0, &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           dead.si_pid > 0 && dead.si_pid != child_) {
       ::waitpid(dead.si_pid, nullptr, WNOHANG);
       dead = {};
     }
@@ -425,8 +458,9 @@ class Ending {
     auto members = adopt_ ? process_tree(::getpid()) : marked_processes(mark_);
     std::erase_if(members, [&](const TreeMember& member) {
       return member.pid == child_ || member.pid == ::getpid() ||
-             std::any_of(before_.begin(), before_.end(),
-                         [&](const TreeMember& old) { return old.pid == member.pid && old.start == member.start; });
+             std::any_of(before_.begin(), before_.end(), [&](const TreeMember& old) {
+               return old.pid == member.pid && old.start == member.start;
+             });
     });
     return members;
   }
@@ -450,7 +484,8 @@ class Ending {
   std::vector<TreeMember> before_;  // we, and what runs already
 };
 
-// Did the child end because it was asked to? (A program may take SIGINT as a word to itself and go on for hours.)
+// Did the child end because it was asked to? (A program may take SIGINT as a word to itself and go
+// on for hours.)
 bool ended_by_request(const Ended& ended) {
   if (ended.timed_out || ended.enough) return true;
   if (!ended.forwarded || !asks_to_end(*ended.forwarded)) return false;
@@ -462,8 +497,8 @@ bool by_terminal(int signal) {
   return signal == SIGINT || signal == SIGQUIT || signal == SIGHUP;
 }
 
-// While a program runs in our process group, we are in one of our own: a signal to the group reaches the program once,
-// as without us.
+// While a program runs in our process group, we are in one of our own: a signal to the group
+// reaches the program once, as without us.
 class LeftGroup {
  public:
   explicit LeftGroup(bool wanted) : group_(::getpgrp()), done_(wanted && ::setpgid(0, 0) == 0) {}
@@ -518,14 +553,16 @@ Result<Ended> run(const Command& command) {
 
   Ended ended;
   ended.start_unix_ns =
-      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   const auto start = command.now();
   Ending ending(command);
   Foreground foreground(command.own_group);
   std::vector<Arrived> early;
   const std::int64_t own_peak_kib = own_peak_rss_kib();
-  const pid_t pid = TRY(command.running != 0 ? Result<pid_t>(command.running)
-                                             : spawn(command, signals, out, err, foreground.mine(), early));
+  const pid_t pid =
+      TRY(command.running != 0 ? Result<pid_t>(command.running)
+                               : spawn(command, signals, out, err, foreground.mine(), early));
   out.spawned();
   err.spawned();
   if (command.started) command.started(pid);
@@ -573,15 +610,16 @@ Result<Ended> run(const Command& command) {
       int status = 0;
       siginfo_t dead{};
       rlimit files{};  // of one that ended and is not yet reaped
-      if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 && dead.si_pid == pid &&
-          ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
+      if (::waitid(P_PID, static_cast<id_t>(pid), &dead, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+          dead.si_pid == pid && ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
         ended.open_files = files.rlim_cur;
       rusage usage{};
       const int how = WNOHANG | (command.own_group ? WUNTRACED : 0);
       const pid_t got = ::wait4(pid, &status, how, &usage);
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
-        if (deadline) *deadline += command.now() - now;  // time in which it was stopped is not its own
+        if (deadline)
+          *deadline += command.now() - now;  // time in which it was stopped is not its own
         continue;
       }
       if (got == pid) {
@@ -593,16 +631,20 @@ Result<Ended> run(const Command& command) {
         linger_until = command.now() + kLinger;
         continue;
       }
-      if (got < 0 && errno != EINTR) return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
+      if (got < 0 && errno != EINTR)
+        return fail(Code::kInternal, "cannot wait for the program: " + reason(errno));
     }
 
-    // SIGCHLD wakes us, and is held back but while we wait; where another run owns the handlers, a short wait does.
-    auto until = now + (signals.mine() ? std::chrono::seconds(60) : nanoseconds(std::chrono::milliseconds(5)));
+    // SIGCHLD wakes us, and is held back but while we wait; where another run owns the handlers, a
+    // short wait does.
+    auto until = now + (signals.mine() ? std::chrono::seconds(60)
+                                       : nanoseconds(std::chrono::milliseconds(5)));
     if (deadline && running) until = std::min(until, *deadline);
     if ((command.tick || command.enough) && running) until = std::min(until, next_tick);
     if (deadline && !command.own_group) until = std::min(until, now + kStill);
     if (!running) until = std::min(until, *linger_until);
-    const auto wait_ns = std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
+    const auto wait_ns =
+        std::max<std::int64_t>(std::chrono::ceil<nanoseconds>(until - now).count(), 0);
     const timespec wait{wait_ns / 1'000'000'000, wait_ns % 1'000'000'000};
     std::array<pollfd, 2> polled = {{{out.fd(), POLLIN, 0}, {err.fd(), POLLIN, 0}}};
     const int ready = ::ppoll(polled.data(), polled.size(), &wait, &signals.before());
@@ -615,10 +657,12 @@ Result<Ended> run(const Command& command) {
     signals.drain([&](const Arrived& arrived) {
       if (is_programs_own(arrived)) return;
       ended.forwarded = arrived.signal;
-      ending.send(arrived.signal, arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
+      ending.send(arrived.signal,
+                  arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });
   }
-  // What came with the child's end (Ctrl-C reaches both) is still held back, and would end us once the handlers go.
+  // What came with the child's end (Ctrl-C reaches both) is still held back, and would end us once
+  // the handlers go.
   std::vector<Arrived> late;
   take_what_came(signals, late);
   for (const Arrived& arrived : late)
@@ -639,7 +683,8 @@ Command question(std::vector<std::string> argv, std::optional<std::chrono::nanos
 
 std::string describe(const Ended& ended) {
   if (ended.exit_code) return "exit code " + std::to_string(*ended.exit_code);
-  std::string text = signal_name(ended.signal.value_or(0)) + " (" + std::to_string(ended.signal.value_or(0)) + ")";
+  std::string text =
+      signal_name(ended.signal.value_or(0)) + " (" + std::to_string(ended.signal.value_or(0)) + ")";
   if (ended.core_dumped) text += ", core dumped";
   return text;
 }

@@ -69,7 +69,9 @@ class Reached {
  public:
   [[nodiscard]] bool already() const { return std::filesystem::exists(file_); }
   void say() const { ASSERT_TRUE(write_file(file_, "")); }
-  [[nodiscard]] Command shell(const char* script) const { return quiet({"sh", "-c", script, file_.string()}); }
+  [[nodiscard]] Command shell(const char* script) const {
+    return quiet({"sh", "-c", script, file_.string()});
+  }
   /// Its time limit ends right after it has come there.
   [[nodiscard]] Command limited_shell(const char* script) const {
     Command command = shell(script);
@@ -140,7 +142,8 @@ TEST(Process, AnIgnoredSigchldStaysIgnoredInTheProgram) {
   ::signal(SIGCHLD, SIG_IGN);
   const std::string here = blocked_and_ignored_signals();
   for (const bool own_group : {false, true}) {
-    Command command = quiet({"grep", "-hE", "SigBlk|SigIgn", "self/status", "no-such-file"});  // a shell resets SIGCHLD
+    Command command = quiet(
+        {"grep", "-hE", "SigBlk|SigIgn", "self/status", "no-such-file"});  // a shell resets SIGCHLD
     command.own_group = own_group;
     command.cwd = "/proc";
     const auto ended = run(command);
@@ -156,7 +159,8 @@ TEST(Process, AnIgnoredSigchldStaysIgnoredInTheProgram) {
 }
 
 TEST(Process, MoreOutputThanAPipeHolds) {
-  const auto ended = run(quiet({"sh", "-c", "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2"}));
+  const auto ended =
+      run(quiet({"sh", "-c", "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2"}));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->out.size(), 1'000'000u);
   EXPECT_EQ(ended->err.size(), 1'000'000u);
@@ -184,7 +188,8 @@ TEST(Process, TimeLimitEndsTheWholeGroup) {
 TEST(Process, TimeLimitEndsWhatLeftTheGroup) {
   const Reached reached;
   Command command = reached.limited_shell(
-      "setsid sh -c 'trap \"\" TERM; echo $$; : > \"$0\"; while :; do sleep 1; done' \"$0\" & sleep 1000");
+      "setsid sh -c 'trap \"\" TERM; echo $$; : > \"$0\"; while :; do sleep 1; done' \"$0\" & "
+      "sleep 1000");
   command.forward_signals = true;
   command.grace = 10ms;
   const auto ended = run(command);
@@ -194,7 +199,8 @@ TEST(Process, TimeLimitEndsWhatLeftTheGroup) {
 }
 
 TEST(Process, SigtermReachesTheWholeTreeInASharedGroup) {
-  Command command = quiet({"sh", "-c", "sleep 1000 & echo $!; setsid sh -c \"kill -TERM $PPID\"; wait"});
+  Command command =
+      quiet({"sh", "-c", "sleep 1000 & echo $!; setsid sh -c \"kill -TERM $PPID\"; wait"});
   command.forward_signals = true;
   const auto ended = run(command);
   ASSERT_TRUE(ended);
@@ -224,11 +230,14 @@ TEST(Process, KillsWhatIgnoresSigterm) {
 TEST(Process, EnoughEndsTheWholeGroup) {
   // The child of the shell ignores SIGTERM, and the shell does not wait for it.
   const Reached reached;
-  Command command = reached.shell("trap '' TERM; sleep 1000 & echo $!; trap 'exit 0' TERM; : > \"$0\"; wait");
+  Command command =
+      reached.shell("trap '' TERM; sleep 1000 & echo $!; trap 'exit 0' TERM; : > \"$0\"; wait");
   command.own_group = true;
   command.tick_every = 0ms;
-  command.now = [start = std::chrono::steady_clock::now()] { return start; };  // the shell has time to take the signal
-  command.grace = 10ms;                                                        // its child has not
+  command.now = [start = std::chrono::steady_clock::now()] {
+    return start;
+  };                     // the shell has time to take the signal
+  command.grace = 10ms;  // its child has not
   command.enough = [&] { return reached.already(); };
   const auto ended = run(command);
   ASSERT_TRUE(ended);
@@ -240,7 +249,8 @@ TEST(Process, EnoughEndsTheWholeGroup) {
 
 TEST(Process, ForwardsSignalsAndWaitsOn) {
   Command command =
-      quiet({"sh", "-c", "trap 'echo got it; exit 7' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
+      quiet({"sh", "-c",
+             "trap 'echo got it; exit 7' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
   command.own_group = true;
   command.forward_signals = true;
   const auto ended = run(command);
@@ -250,8 +260,9 @@ TEST(Process, ForwardsSignalsAndWaitsOn) {
   EXPECT_EQ(ended->forwarded, SIGTERM);
 }
 
-// In the foreground of a terminal, and as the leader of a session, we stay in the program's group. Who sent a signal is
-// seen while the sender lives: a subshell that takes the signal itself, until we have had three rounds.
+// In the foreground of a terminal, and as the leader of a session, we stay in the program's group.
+// Who sent a signal is seen while the sender lives: a subshell that takes the signal itself, until
+// we have had three rounds.
 TEST(Process, WhatTheProgramSendsToItsGroupComesOnce) {
   int out[2], go[2];
   ASSERT_EQ(::pipe(out), 0);
@@ -293,7 +304,8 @@ void wait_for_a_death() {
   ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
 }
 
-// Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for either.
+// Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for
+// either.
 TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
   Command command;
   command.argv = {"sh", "-c", "kill -INT $$"};
@@ -324,13 +336,14 @@ TEST(Process, ASignalThatTheProgramSendsAndEndsByIsItsOwn) {
   EXPECT_FALSE(ended->forwarded);
 }
 
-/// `run` in a process group of its own that stops as a whole, as by Ctrl-Z. Its clock is ours: an hour passes when we
-/// say so.
+/// `run` in a process group of its own that stops as a whole, as by Ctrl-Z. Its clock is ours: an
+/// hour passes when we say so.
 class Stopped {
  public:
   enum class By { kUs, kItself };
   explicit Stopped(const char* script, By by) {
-    void* shared = ::mmap(nullptr, sizeof *hours_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* shared =
+        ::mmap(nullptr, sizeof *hours_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || ::pipe(ready_) != 0 || ::pipe(go_) != 0) std::abort();
     hours_ = new (shared) std::atomic<int>(0);
     tool_ = ::fork();
@@ -351,7 +364,8 @@ class Stopped {
   /// Its exit code.
   int go_on() {
     int status = 0;
-    if (::write(go_[1], "\n", 1) != 1 || ::kill(-tool_, SIGCONT) != 0 || ::waitpid(tool_, &status, 0) != tool_)
+    if (::write(go_[1], "\n", 1) != 1 || ::kill(-tool_, SIGCONT) != 0 ||
+        ::waitpid(tool_, &status, 0) != tool_)
       return -1;
     return WEXITSTATUS(status);
   }
@@ -366,7 +380,9 @@ class Stopped {
     command.argv = {"sh", "-c", script};
     command.forward_signals = true;
     command.timeout = 30min;
-    command.now = [start = std::chrono::steady_clock::now(), this] { return start + hours_->load() * 1h; };
+    command.now = [start = std::chrono::steady_clock::now(), this] {
+      return start + hours_->load() * 1h;
+    };
     const auto ended = run(command);
     return ended && !ended->timed_out ? ended->exit_code.value_or(1) : 2;
   }
@@ -397,15 +413,18 @@ TEST(Process, ABackgroundChildThatKeepsThePipeDoesNotHoldUs) {
 
 // What it says later is shown all the same, when run() has long returned.
 TEST(Process, LateOutputOfABackgroundChildIsShown) {
-  const auto folder = std::filesystem::temp_directory_path() / ("rangescope-late-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("rangescope-late-" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   const auto shown = folder / "shown", go = folder / "go";
   Command command;
   command.argv = {"sh", "-c",
-                  "(while [ ! -e " + go.string() + " ]; do sleep 0.05; done; echo late; echo later) & echo early"};
+                  "(while [ ! -e " + go.string() +
+                      " ]; do sleep 0.05; done; echo late; echo later) & echo early"};
   command.out = {.pass = true, .keep = true, .file = folder / "copy"};
   command.forward_signals = true;
-  const int before = ::dup(STDOUT_FILENO), to = ::open(shown.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  const int before = ::dup(STDOUT_FILENO),
+            to = ::open(shown.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   ASSERT_GE(::dup2(to, STDOUT_FILENO), 0);
   const auto ended = run(command);
   ::dup2(before, STDOUT_FILENO);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t kKernelThread = 0x200000;  // PF_KTHREAD
 
-// "pid (name) state ppid pgrp ...": the name may hold blanks and brackets, so fields are counted from the last bracket.
+// "pid (name) state ppid pgrp ...": the name may hold blanks and brackets, so fields are counted
+// from the last bracket.
 std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
   const auto text = read_file(folder + "/stat");
   if (!text) return std::nullopt;
@@ -38,7 +39,8 @@ std::vector<TreeMember> everybody() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const auto pid = to_uint(entry.path().filename().string());
     if (!pid) continue;
-    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && stat->state != 'Z') all.push_back(*stat);
+    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && stat->state != 'Z')
+      all.push_back(*stat);
   }
   return all;
 }
@@ -63,7 +65,8 @@ std::vector<TreeMember> process_tree(pid_t root) {
   std::vector<TreeMember> out;
   for (const TreeMember& one : all)
     if (one.pid == root) out.push_back(one);
-  for (std::size_t at = 0; at < out.size(); ++at)  // breadth first; each process has one parent, so none comes twice
+  for (std::size_t at = 0; at < out.size();
+       ++at)  // breadth first; each process has one parent, so none comes twice
     for (const TreeMember& one : all)
       if (one.parent == out[at].pid && one.pid != root) out.push_back(one);
   return out;
@@ -99,7 +102,8 @@ std::vector<TreeMember> marked_processes(std::string_view entry) {
 
 bool group_alive(pid_t group) {
   const std::vector<TreeMember> all = everybody();
-  return std::any_of(all.begin(), all.end(), [group](const TreeMember& one) { return one.group == group; });
+  return std::any_of(all.begin(), all.end(),
+                     [group](const TreeMember& one) { return one.group == group; });
 }
 
 }  // namespace rangescope::base

@@ -1,6 +1,8 @@
-// A process and everything that came from it, as /proc shows it at one moment: who must be ended with it.
+// A process and everything that came from it, as /proc shows it at one moment: who must be ended
+// with it.
 //
-// Tools put what they start into groups and sessions of their own, so a process group alone does not hold them all.
+// Tools put what they start into groups and sessions of their own, so a process group alone does
+// not hold them all.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +17,8 @@ namespace rangescope::base {
 
 struct TreeMember {
   pid_t pid = 0;
-  std::uint64_t start = 0;  ///< clock ticks since boot: tells a process from a later one of the same id
+  std::uint64_t start =
+      0;  ///< clock ticks since boot: tells a process from a later one of the same id
   pid_t parent = 0, group = 0;
   char state = '?';     ///< as ps has it: 'Z' for a zombie
   bool kernel = false;  ///< a thread of the kernel
@@ -25,19 +28,25 @@ struct TreeMember {
 [[nodiscard]] std::optional<TreeMember> process_at(pid_t pid);
 /// The same of a thread of a process.
 [[nodiscard]] std::optional<TreeMember> thread_at(pid_t pid, pid_t tid);
-/// Clock ticks since boot at which the process began, a zombie's too; nothing when there is no such process.
+/// Clock ticks since boot at which the process began, a zombie's too; nothing when there is no such
+/// process.
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);
-/// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few milliseconds.
+/// `root` and its descendants, zombies left out; empty when it is gone. One pass over /proc, a few
+/// milliseconds.
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
 /// "NAME=value" of a process at its start; empty where it may not be looked at by us.
 [[nodiscard]] std::vector<std::string> environment_of(pid_t pid);
 /// The value of a variable in such a list; "" for none.
-[[nodiscard]] std::string value_in(const std::vector<std::string>& environment, std::string_view name);
-/// Whether the environment of a process at its start held `entry` ("NAME=value") and may be looked at by us.
+[[nodiscard]] std::string value_in(const std::vector<std::string>& environment,
+                                   std::string_view name);
+/// Whether the environment of a process at its start held `entry` ("NAME=value") and may be looked
+/// at by us.
 [[nodiscard]] bool is_marked(pid_t pid, std::string_view entry);
-/// Everybody whose environment at their start held `entry` ("NAME=value") and may be looked at by us.
+/// Everybody whose environment at their start held `entry` ("NAME=value") and may be looked at by
+/// us.
 [[nodiscard]] std::vector<TreeMember> marked_processes(std::string_view entry);
-/// Somebody of the process group is there who is no zombie (the kernel counts those until their parent buries them).
+/// Somebody of the process group is there who is no zombie (the kernel counts those until their
+/// parent buries them).
 [[nodiscard]] bool group_alive(pid_t group);
 
 }  // namespace rangescope::base

@@ -32,7 +32,8 @@ void draw(std::string_view text) {
 
 void show_progress(bool wanted) {
   const char* terminal = std::getenv("TERM");
-  g_wanted = wanted && ::isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+  g_wanted = wanted && ::isatty(STDERR_FILENO) != 0 && terminal != nullptr &&
+             std::string_view(terminal) != "dumb";
 }
 
 struct Work::Line {
@@ -46,11 +47,13 @@ struct Work::Line {
 
   void run() {
     std::unique_lock lock(mutex);
-    for (auto patience = std::chrono::milliseconds(2000);; patience = std::chrono::milliseconds(200)) {
+    for (auto patience = std::chrono::milliseconds(2000);;
+         patience = std::chrono::milliseconds(200)) {
       if (changed.wait_for(lock, patience, [&] { return ended; })) return;
       const std::chrono::duration<double> took = Clock::now() - begun;
       const std::scoped_lock drawing(g_terminal);
-      draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(what, g_bytes, total, took.count()) + "\x1b[0m");
+      draw("\r\x1b[K\x1b[2mrangescope: " + progress_text(what, g_bytes, total, took.count()) +
+           "\x1b[0m");
       g_drawn = true;
     }
   }
@@ -88,11 +91,14 @@ void Work::clear_line() noexcept {
   g_drawn = false;
 }
 
-std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t total, double seconds) {
+std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t total,
+                          double seconds) {
   std::string text = what;
   if (total > 0 && bytes > 0)
-    text += " " + format_share(static_cast<double>(std::min(bytes, total)) / static_cast<double>(total));
-  if (bytes > 0 && seconds > 0) text += ", " + format_bytes(static_cast<double>(bytes) / seconds) + "/s";
+    text += " " +
+            format_share(static_cast<double>(std::min(bytes, total)) / static_cast<double>(total));
+  if (bytes > 0 && seconds > 0)
+    text += ", " + format_bytes(static_cast<double>(bytes) / seconds) + "/s";
   if (bytes == 0) text += ", " + format_ns(std::floor(seconds) * 1e9);
   return text;
 }

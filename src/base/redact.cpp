@@ -24,20 +24,23 @@ namespace {
 constexpr std::size_t kKeyBytes = 32;
 constexpr std::string_view kMark = "<redacted";
 
-// Whole words of a name, in lower case: sure by themselves, or as the last word only ("auth-mode" is no secret).
+// Whole words of a name, in lower case: sure by themselves, or as the last word only ("auth-mode"
+// is no secret).
 constexpr std::array<std::string_view, 15> kSureWords = {
-    "password", "passwd",        "passphrase", "secret",    "secrets",   "apikey",     "credential", "credentials",
-    "creds",    "authorization", "bearer",     "authtoken", "accesskey", "privatekey", "passcode"};
-constexpr std::array<std::string_view, 10> kLastWords = {"token", "pass", "pwd", "auth",      "cookie",
-                                                         "key",   "pat",  "sig", "signature", "dsn"};
-constexpr std::array<std::string_view, 9> kVariableParts = {"token", "secret", "pass",    "key",    "credential",
-                                                            "auth",  "cookie", "session", "private"};
-// Beginnings of keys whose issuers marked them: OpenAI, GitHub, Hugging Face, AWS, Slack, GitLab, JSON Web Tokens, NGC,
-// Google, npm, PyPI, Docker, Groq, Stripe, SendGrid. Weights & Biases has none.
-constexpr std::string_view kShapes[] = {"sk-",    "ghp_", "gho_",     "ghs_",     "ghu_",     "ghr_", "github_pat_",
-                                        "hf_",    "AKIA", "ASIA",     "xoxb",     "xoxp",     "xoxa", "xoxs",
-                                        "glpat-", "eyJ",  "nvapi-",   "AIza",     "ya29.",    "npm_", "pypi-",
-                                        "gsk_",   "SG.",  "sk_live_", "rk_live_", "dckr_pat_"};
+    "password", "passwd",     "passphrase",  "secret",     "secrets",
+    "apikey",   "credential", "credentials", "creds",      "authorization",
+    "bearer",   "authtoken",  "accesskey",   "privatekey", "passcode"};
+constexpr std::array<std::string_view, 10> kLastWords = {
+    "token", "pass", "pwd", "auth", "cookie", "key", "pat", "sig", "signature", "dsn"};
+constexpr std::array<std::string_view, 9> kVariableParts = {
+    "token", "secret", "pass", "key", "credential", "auth", "cookie", "session", "private"};
+// Beginnings of keys whose issuers marked them: OpenAI, GitHub, Hugging Face, AWS, Slack, GitLab,
+// JSON Web Tokens, NGC, Google, npm, PyPI, Docker, Groq, Stripe, SendGrid. Weights & Biases has
+// none.
+constexpr std::string_view kShapes[] = {
+    "sk-",   "ghp_", "gho_",  "ghs_", "ghu_", "ghr_",     "github_pat_", "hf_",      "AKIA",
+    "ASIA",  "xoxb", "xoxp",  "xoxa", "xoxs", "glpat-",   "eyJ",         "nvapi-",   "AIza",
+    "ya29.", "npm_", "pypi-", "gsk_", "SG.",  "sk_live_", "rk_live_",    "dckr_pat_"};
 // Options whose value is name:password, in curl and its like; of a container's it is two numbers.
 constexpr std::array<std::string_view, 4> kLogins = {"-u", "--user", "--proxy-user", "-U"};
 /// Clients that take the password in the word of the option: -psecret.
@@ -53,7 +56,9 @@ std::atomic<bool> g_record_arguments{false};
 
 std::string key_of_this_user() {
   std::string fresh(kKeyBytes, '\0');
-  const auto random = [&] { return ::getrandom(fresh.data(), fresh.size(), 0) == static_cast<ssize_t>(fresh.size()); };
+  const auto random = [&] {
+    return ::getrandom(fresh.data(), fresh.size(), 0) == static_cast<ssize_t>(fresh.size());
+  };
   const std::filesystem::path folder = state_folder();
   const auto path = folder / "redaction.key";
   const auto kept = [&]() -> std::string {
@@ -73,7 +78,8 @@ std::string key_of_this_user() {
   std::string temporary = path.string() + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
   if (fd < 0) return fresh;
-  const bool written = ::write(fd, fresh.data(), fresh.size()) == static_cast<ssize_t>(fresh.size());
+  const bool written =
+      ::write(fd, fresh.data(), fresh.size()) == static_cast<ssize_t>(fresh.size());
   ::close(fd);
   if (written) (void)::link(temporary.c_str(), path.c_str());
   ::unlink(temporary.c_str());
@@ -105,7 +111,8 @@ std::vector<std::string> words_of(std::string_view name) {
   char before = '\0';
   for (const char c : name) {
     const bool letter = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (!letter || (std::isupper(static_cast<unsigned char>(c)) && std::islower(static_cast<unsigned char>(before)))) {
+    if (!letter || (std::isupper(static_cast<unsigned char>(c)) &&
+                    std::islower(static_cast<unsigned char>(before)))) {
       if (!words.back().empty()) words.emplace_back();
     }
     if (letter) words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -130,16 +137,19 @@ bool quote(char c) {
   return c == '"' || c == '\'' || c == '`';
 }
 
-/// The part of an address before the host goes, and secret fields of its query. `text` begins behind "://".
+/// The part of an address before the host goes, and secret fields of its query. `text` begins
+/// behind "://".
 std::string redact_address(std::string_view text) {
   const auto slash = text.find_first_of("/?#");
   std::string_view authority = text.substr(0, slash);
   auto at = authority.rfind('@');
-  // A password may hold a slash where somebody forgot to encode it: user:pa/ss@host. A port is a number.
+  // A password may hold a slash where somebody forgot to encode it: user:pa/ss@host. A port is a
+  // number.
   if (at == std::string_view::npos && slash != std::string_view::npos && text[slash] == '/') {
     const auto colon = authority.find(':');
     const auto later = text.substr(0, text.find('?')).rfind('@');
-    if (colon != std::string_view::npos && later != std::string_view::npos && !to_uint(authority.substr(colon + 1)))
+    if (colon != std::string_view::npos && later != std::string_view::npos &&
+        !to_uint(authority.substr(colon + 1)))
       at = later;
   }
   std::string out;
@@ -165,32 +175,42 @@ std::string redact_address(std::string_view text) {
   }
 }
 
-/// How much of a word is user:password before @host, in an address without a scheme: curl's and git's proxies take one.
-/// A range in a domain, 'regex:a@b', is none.
+/// How much of a word is user:password before @host, in an address without a scheme: curl's and
+/// git's proxies take one. A range in a domain, 'regex:a@b', is none.
 std::size_t credentials(std::string_view word) {
   const auto colon = word.find(':'), at = word.rfind('@');
-  if (colon == std::string_view::npos || at == std::string_view::npos || at < colon + 2 || colon == 0) return 0;
+  if (colon == std::string_view::npos || at == std::string_view::npos || at < colon + 2 ||
+      colon == 0)
+    return 0;
   if (word.substr(0, colon) == "regex" || word.substr(colon).starts_with("://")) return 0;
-  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-'; };
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-';
+  };
   const std::string_view host = word.substr(at + 1);
-  const auto end = static_cast<std::size_t>(std::find_if_not(host.begin(), host.end(), plain) - host.begin());
+  const auto end =
+      static_cast<std::size_t>(std::find_if_not(host.begin(), host.end(), plain) - host.begin());
   const std::string_view name = host.substr(0, end), rest = host.substr(end);
   const bool has_port =
-      rest.starts_with(':') && to_uint(rest.substr(1, rest.find_first_of("/,") - 1)).value_or(65536) < 65536;
+      rest.starts_with(':') &&
+      to_uint(rest.substr(1, rest.find_first_of("/,") - 1)).value_or(65536) < 65536;
   const bool ends = has_port || rest.empty() || rest.front() == '/' || rest.front() == ',';
-  return ends && !name.empty() && (has_port || name == "localhost" || name.find('.') != name.npos) ? at : 0;
+  return ends && !name.empty() && (has_port || name == "localhost" || name.find('.') != name.npos)
+             ? at
+             : 0;
 }
 
 /// A word that an issuer of keys marked as one.
 bool key_shape(std::string_view word) {
-  return word.size() >= kShapeLength && std::any_of(std::begin(kShapes), std::end(kShapes),
-                                                    [&](std::string_view begin) { return word.starts_with(begin); });
+  return word.size() >= kShapeLength &&
+         std::any_of(std::begin(kShapes), std::end(kShapes),
+                     [&](std::string_view begin) { return word.starts_with(begin); });
 }
 
 /// "name:password" without its password; other words as they are.
 std::string redact_login(std::string_view word) {
   const auto colon = word.find(':');
-  if (colon == std::string_view::npos || colon == 0 || to_uint(word.substr(colon + 1))) return redact_text(word);
+  if (colon == std::string_view::npos || colon == 0 || to_uint(word.substr(colon + 1)))
+    return redact_text(word);
   return std::string(word.substr(0, colon + 1)) + redacted(word.substr(colon + 1));
 }
 
@@ -207,7 +227,8 @@ bool secret_name(std::string_view name) {
   const auto words = words_of(name);
   if (words.empty()) return false;
   return holds(kLastWords, words.back()) ||
-         std::any_of(words.begin(), words.end(), [](const std::string& word) { return holds(kSureWords, word); });
+         std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return holds(kSureWords, word); });
 }
 
 std::string redacted(std::string_view secret) {
@@ -216,7 +237,8 @@ std::string redacted(std::string_view secret) {
   return std::string(kMark) + ':' + hmac(key, secret).substr(0, 8) + '>';
 }
 
-// One walk over the text, left to right: at the begin of each word it is decided what the word is. O(characters).
+// One walk over the text, left to right: at the begin of each word it is decided what the word is.
+// O(characters).
 std::string redact_text(std::string_view text) {
   std::string out;
   std::size_t at = 0;
@@ -228,8 +250,8 @@ std::string redact_text(std::string_view text) {
   // A value behind a name: quoted to its quote, else a word.
   const auto value_end = [&](std::size_t from, char around) {
     if (around != '\0') return std::min(text.find(around, from), text.size());
-    while (from < text.size() && !space(text[from]) && !quote(text[from]) && text[from] != ',' && text[from] != ';' &&
-           text[from] != '&' && text[from] != ')' && text[from] != '}')
+    while (from < text.size() && !space(text[from]) && !quote(text[from]) && text[from] != ',' &&
+           text[from] != ';' && text[from] != '&' && text[from] != ')' && text[from] != '}')
       ++from;
     return from;
   };
@@ -244,7 +266,8 @@ std::string redact_text(std::string_view text) {
       // One word may hold several addresses: a,b.
       std::size_t end = word_end(at);
       if (auto next = text.find("://", at + 3); next < end) {
-        while (next > at + 3 && (std::isalnum(static_cast<unsigned char>(text[next - 1])) || text[next - 1] == '+'))
+        while (next > at + 3 &&
+               (std::isalnum(static_cast<unsigned char>(text[next - 1])) || text[next - 1] == '+'))
           --next;
         end = next;
       }
@@ -294,7 +317,8 @@ std::string redact_text(std::string_view text) {
     // name=value, name: value, "name": "value", --name value
     std::size_t from = at;
     if (from < text.size() && quote(text[from])) ++from;
-    const bool header = from < text.size() && text[from] == ':' && !text.substr(from).starts_with("://");
+    const bool header =
+        from < text.size() && text[from] == ':' && !text.substr(from).starts_with("://");
     const bool assigned = from < text.size() && text[from] == '=';
     if (!header && !assigned && !(name.starts_with("--") && from == at) && !bearer) continue;
     if (header || assigned) ++from;
@@ -340,7 +364,8 @@ std::vector<std::string> redact_arguments(std::span<const std::string> words) {
     const auto equals = word.find('=');
     if (equals != std::string::npos && secret_name(std::string_view(word).substr(0, equals)) &&
         word.find_first_of(" \t\n'\"") > equals && word.find("://") > equals) {
-      out.push_back(word.substr(0, equals + 1) + redacted(std::string_view(word).substr(equals + 1)));
+      out.push_back(word.substr(0, equals + 1) +
+                    redacted(std::string_view(word).substr(equals + 1)));
       continue;
     }
     next = option && equals == std::string::npos && secret_name(word);
@@ -372,7 +397,8 @@ std::string Redactor::known(std::string_view text) const {
     const std::string tag = out.find(value) == std::string::npos ? std::string() : redacted(value);
     if (!tag.empty()) out = replace_all(out, value, tag);
     const std::string quoted = replace_all(value, "'", "'\\''");
-    if (quoted != value && out.find(quoted) != std::string::npos) out = replace_all(out, quoted, redacted(value));
+    if (quoted != value && out.find(quoted) != std::string::npos)
+      out = replace_all(out, quoted, redacted(value));
   }
   return out;
 }

@@ -1,4 +1,5 @@
-// Options, formats, commands and configuration keys that earlier versions had, and what replaces them (removed.tsv).
+// Options, formats, commands and configuration keys that earlier versions had, and what replaces
+// them (removed.tsv).
 #pragma once
 
 #include <string>

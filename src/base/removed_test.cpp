@@ -15,7 +15,8 @@ TEST(Removed, EverySpellingNamesWhatToWriteInstead) {
 }
 
 TEST(Removed, OfAnythingElseThereIsNothingToSay) {
-  for (const char* written : {"", "-f", "-f json", "overhead", "--after", "--overhead,pipeline.native.overhead"})
+  for (const char* written :
+       {"", "-f", "-f json", "overhead", "--after", "--overhead,pipeline.native.overhead"})
     EXPECT_EQ(removal_hint(written), "") << written;
 }
 

@@ -1,8 +1,9 @@
 // Errors as values: the only way a failure crosses from one room to another.
 //
-// A function that can fail returns Result<T>. An Error says what went wrong, where (file:line:column, path+offset,
-// table.column or argv index) and, as an imperative sentence, what to do about it. Codes are the process exit codes, so
-// that the command line needs no second table. Exceptions of libraries are caught where the library is called.
+// A function that can fail returns Result<T>. An Error says what went wrong, where
+// (file:line:column, path+offset, table.column or argv index) and, as an imperative sentence, what
+// to do about it. Codes are the process exit codes, so that the command line needs no second table.
+// Exceptions of libraries are caught where the library is called.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@
 
 namespace rangescope::base {
 
-/// What kind of failure; the value is the exit code (sysexits.h where it has one, 80 to 83 are ours).
+/// What kind of failure; the value is the exit code (sysexits.h where it has one, 80 to 83 are
+/// ours).
 enum class Code : int {
   kUsage = 64,            ///< the command line cannot be understood
   kBadData = 65,          ///< an input is damaged, foreign or of a version that cannot be read
@@ -67,9 +69,9 @@ inline void value_of(Result<void>&& /*result*/) {}
 
 }  // namespace rangescope::base
 
-/// `auto file = TRY(open(path));` is what a Result holds; where it failed, the function returns that failure from here.
-/// A statement, or the whole initializer of a variable: nothing else is then left half done. It takes GNU's statement
-/// expressions, as SerenityOS's macro of this name.
+/// `auto file = TRY(open(path));` is what a Result holds; where it failed, the function returns
+/// that failure from here. A statement, or the whole initializer of a variable: nothing else is
+/// then left half done. It takes GNU's statement expressions, as SerenityOS's macro of this name.
 #define TRY(...)                                                     \
   __extension__({                                                    \
     auto tried_ = (__VA_ARGS__);                                     \

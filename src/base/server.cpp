@@ -19,7 +19,8 @@ constexpr auto kPatience = std::chrono::seconds(10);
 sockaddr_un address_in(int folder, std::string_view name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  fmt::format_to_n(address.sun_path, sizeof address.sun_path - 1, "/proc/self/fd/{}/{}", folder, name);
+  fmt::format_to_n(address.sun_path, sizeof address.sun_path - 1, "/proc/self/fd/{}/{}", folder,
+                   name);
   return address;
 }
 
@@ -45,10 +46,12 @@ bool Server::go_on(Client& client, const Answer& answer) const {
     const auto end = client.request.find(end_);
     if (end == std::string::npos && client.request.size() <= most_) continue;
     client.answered = true;
-    client.answer = answer(std::string_view(client.request).substr(0, end), end != std::string::npos);
+    client.answer =
+        answer(std::string_view(client.request).substr(0, end), end != std::string::npos);
   }
   while (!client.answer.empty()) {
-    const ssize_t sent = ::send(client.fd, client.answer.data(), client.answer.size(), MSG_NOSIGNAL);
+    const ssize_t sent =
+        ::send(client.fd, client.answer.data(), client.answer.size(), MSG_NOSIGNAL);
     if (sent < 0) return errno == EAGAIN || errno == EINTR;
     client.answer.erase(0, static_cast<std::size_t>(sent));
   }

@@ -1,8 +1,9 @@
-// Short requests on a listening socket, each answered at once: for clients that nobody trusts to be quick, or to end.
+// Short requests on a listening socket, each answered at once: for clients that nobody trusts to be
+// quick, or to end.
 //
-// It runs in the thread that calls it and waits for nobody: serve() takes what has come and sends what fits. At most
-// kMostClients at once: one more and the one that came first is dropped. A request has a largest size, a client some
-// seconds.
+// It runs in the thread that calls it and waits for nobody: serve() takes what has come and sends
+// what fits. At most kMostClients at once: one more and the one that came first is dropped. A
+// request has a largest size, a client some seconds.
 #pragma once
 
 #include <poll.h>
@@ -16,7 +17,8 @@
 
 namespace rangescope::base {
 
-/// Of the socket `name` in the folder that the handle `folder` is of: its path may be longer than an address.
+/// Of the socket `name` in the folder that the handle `folder` is of: its path may be longer than
+/// an address.
 [[nodiscard]] sockaddr_un address_in(int folder, std::string_view name);
 
 class Server {

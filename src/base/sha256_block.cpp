@@ -24,15 +24,16 @@ alignas(16) constexpr std::array<std::uint32_t, 64> kRound = {
 
 bool has_sha_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool sse41 = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_1) != 0 && (c & bit_SSSE3) != 0;
+  const bool sse41 =
+      __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_1) != 0 && (c & bit_SSSE3) != 0;
   return sse41 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_SHA) != 0;
 }
 
-// Four rounds at a time. The instructions want the state as (a b e f) and (c d g h), and the message words in groups of
-// four, of which the next is made from the last four groups. Intel, "Intel SHA Extensions" (2013), section 3.
-__attribute__((target("sha,sse4.1,ssse3"))) void blocks_with_instructions(Sha256State& state,
-                                                                          const unsigned char* bytes,
-                                                                          std::size_t blocks) {
+// Four rounds at a time. The instructions want the state as (a b e f) and (c d g h), and the
+// message words in groups of four, of which the next is made from the last four groups. Intel,
+// "Intel SHA Extensions" (2013), section 3.
+__attribute__((target("sha,sse4.1,ssse3"))) void blocks_with_instructions(
+    Sha256State& state, const unsigned char* bytes, std::size_t blocks) {
   const auto load = [](const void* at) __attribute__((target("sse2"))) {
     return _mm_loadu_si128(static_cast<const __m128i*>(at));
   };
@@ -51,7 +52,8 @@ __attribute__((target("sha,sse4.1,ssse3"))) void blocks_with_instructions(Sha256
       } else {
         const __m128i last = words[(group + 3) & 3];
         const __m128i middle = _mm_alignr_epi8(last, words[(group + 2) & 3], 4);
-        now = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(now, words[(group + 1) & 3]), middle), last);
+        now = _mm_sha256msg2_epu32(
+            _mm_add_epi32(_mm_sha256msg1_epu32(now, words[(group + 1) & 3]), middle), last);
       }
       const __m128i sum = _mm_add_epi32(now, load(kRound.data() + 4 * group));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
@@ -77,7 +79,8 @@ void sha256_blocks_portable(Sha256State& state, const unsigned char* bytes, std:
       for (std::size_t j = 0; j < 4; ++j) w[i] = (w[i] << 8) | bytes[4 * i + j];
     }
     for (std::size_t i = 16; i < 64; ++i) {
-      const std::uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+      const std::uint32_t s0 =
+          std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
       const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
       w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }

@@ -1,5 +1,6 @@
-// The inner function of SHA-256 (FIPS 180-4, 6.2.2): whole blocks of 64 bytes into the state. With the SHA instructions
-// of x86 where the processor has them (about five times as fast), portable code elsewhere.
+// The inner function of SHA-256 (FIPS 180-4, 6.2.2): whole blocks of 64 bytes into the state. With
+// the SHA instructions of x86 where the processor has them (about five times as fast), portable
+// code elsewhere.
 #pragma once
 
 #include <array>

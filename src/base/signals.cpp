@@ -31,9 +31,11 @@ bool is_fault(int signal) {
   return std::find(kFaults.begin(), kFaults.end(), signal) != kFaults.end();
 }
 
-// What ends a process by default, and what it is sent for. Not what stops it: the program's own stop is ours, too.
+// What ends a process by default, and what it is sent for. Not what stops it: the program's own
+// stop is ours, too.
 bool is_forwarded(int signal) {
-  constexpr std::array kNot = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGURG, SIGWINCH};
+  constexpr std::array kNot = {SIGKILL, SIGSTOP, SIGCHLD, SIGCONT, SIGTSTP,
+                               SIGTTIN, SIGTTOU, SIGURG,  SIGWINCH};
   if (signal >= __SIGRTMIN && signal < SIGRTMIN) return false;  // the C library's own
   return std::find(kNot.begin(), kNot.end(), signal) == kNot.end();
 }
@@ -45,12 +47,15 @@ void on_signal(int signal, siginfo_t* info, void*) {
   if (is_fault(signal) && (from_kernel || own)) {  // ours
     ::signal(signal, SIG_DFL);
     ::raise(signal);
-  } else if (!own || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed pipe, beyond the file limit
-    const bool has_sender = info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
+  } else if (!own || signal == SIGCHLD) {  // else what we do ourselves: writing to a closed pipe,
+                                           // beyond the file limit
+    const bool has_sender =
+        info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE;
     if (!from_kernel) g_arrived.sender[signal] = has_sender ? info->si_pid : 0;
     (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].fetch_add(1);
     const pid_t waiting = g_waiting.load();
-    if (waiting != 0 && waiting != this_thread()) ::syscall(SYS_tgkill, ::getpid(), waiting, SIGCHLD);
+    if (waiting != 0 && waiting != this_thread())
+      ::syscall(SYS_tgkill, ::getpid(), waiting, SIGCHLD);
   }
   errno = saved;
 }
@@ -78,7 +83,8 @@ Signals::~Signals() {
   if (!mine_) return;
   for (const auto& [signal, action] : old_) ::sigaction(signal, &action, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  for (int signal = 1; signal < kSignals; ++signal) g_arrived.by_user[signal] = g_arrived.by_kernel[signal] = 0;
+  for (int signal = 1; signal < kSignals; ++signal)
+    g_arrived.by_user[signal] = g_arrived.by_kernel[signal] = 0;
   g_waiting = 0;
 }
 
@@ -95,7 +101,8 @@ void Signals::drain(const std::function<void(const Arrived&)>& on_arrival) const
     for (const bool from_kernel : {false, true}) {
       const pid_t sender = from_kernel ? 0 : g_arrived.sender[signal].load();
       unsigned count = (from_kernel ? g_arrived.by_kernel : g_arrived.by_user)[signal].exchange(0);
-      for (; signal != SIGCHLD && count > 0; --count) on_arrival(Arrived{signal, from_kernel, sender});
+      for (; signal != SIGCHLD && count > 0; --count)
+        on_arrival(Arrived{signal, from_kernel, sender});
     }
   }
 }

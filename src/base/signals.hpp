@@ -1,6 +1,7 @@
 // Signals while another program runs, the names of signals, and ending by one.
 //
-// Handlers count what arrives, and the loop that waits is woken out of ppoll. No descriptor: `ulimit -n 4` is enough.
+// Handlers count what arrives, and the loop that waits is woken out of ppoll. No descriptor:
+// `ulimit -n 4` is enough.
 #pragma once
 
 #include <signal.h>
@@ -16,13 +17,14 @@ namespace rangescope::base {
 /// "SIGSEGV"; "SIG42" where there is no name.
 [[nodiscard]] std::string signal_name(int signal);
 
-/// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What is run starts with
-/// the signal's default action.
+/// From now on a file that grows beyond RLIMIT_FSIZE is an error (EFBIG) and does not end us. What
+/// is run starts with the signal's default action.
 void outlive_file_limit();
 /// Gives a program that takes this process's place the default action again.
 void stop_outliving_file_limit();
 
-/// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where it was survived).
+/// Ends this process by `signal`, without a core file of our own; never returns (128 + signal where
+/// it was survived).
 [[noreturn]] void die_by(int signal);
 
 struct Arrived {
@@ -31,8 +33,8 @@ struct Arrived {
   pid_t sender;  ///< of the last of this number, if a process of this PID namespace sent it; else 0
 };
 
-/// Owns the handlers while a child runs, and holds signals back in this thread but while it waits. Signals that we
-/// ignore stay ignored (nohup). One at a time: of two, the second is not mine().
+/// Owns the handlers while a child runs, and holds signals back in this thread but while it waits.
+/// Signals that we ignore stay ignored (nohup). One at a time: of two, the second is not mine().
 class Signals {
  public:
   /// `forward`: all that would end us are counted; else SIGCHLD and SIGPIPE alone.

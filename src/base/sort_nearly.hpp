@@ -29,7 +29,8 @@ void sort_nearly(Items&& items, Less less) {
       misplaced.push_back(index[i]);
       if (misplaced.size() > n / 8 + 16) {
         // Put the rest back behind what was kept, and sort everything.
-        std::copy(misplaced.begin(), misplaced.end(), index.begin() + static_cast<std::ptrdiff_t>(kept));
+        std::copy(misplaced.begin(), misplaced.end(),
+                  index.begin() + static_cast<std::ptrdiff_t>(kept));
         std::stable_sort(index.begin(), index.end(), less);
         return;
       }

@@ -11,14 +11,15 @@ Error error_of(sqlite3* db, const std::string& path, std::string_view sql) {
   const int code = sqlite3_errcode(db);
   const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ||
                        code == SQLITE_TOOBIG || code == SQLITE_INTERRUPT;
-  std::string what =
-      code == SQLITE_INTERRUPT ? "takes more work than a file of its size can need: it is damaged" : sqlite3_errmsg(db);
+  std::string what = code == SQLITE_INTERRUPT
+                         ? "takes more work than a file of its size can need: it is damaged"
+                         : sqlite3_errmsg(db);
   if (!sql.empty()) what += " in: " + std::string(sql.substr(0, 200));
   return {damaged ? Code::kBadData : Code::kIo, std::move(what), path, {}};
 }
 
-// Longest text or blob. The longest seen in an export of nsys has a few MB; SQLite's own limit, 1 GB, is what a row
-// that claims a zeroblob would make us allocate.
+// Longest text or blob. The longest seen in an export of nsys has a few MB; SQLite's own limit, 1
+// GB, is what a row that claims a zeroblob would make us allocate.
 constexpr int kMostValue = 1 << 28;
 
 std::string percent_encode(std::string_view path) {
@@ -29,7 +30,8 @@ std::string percent_encode(std::string_view path) {
 std::vector<std::string> names_of(Result<Statement> query) {
   std::vector<std::string> names;
   if (!query) return names;
-  for (auto row = query->step(); row && *row; row = query->step()) names.emplace_back(query->text(0));
+  for (auto row = query->step(); row && *row; row = query->step())
+    names.emplace_back(query->text(0));
   return names;
 }
 
@@ -50,7 +52,8 @@ Result<bool> Statement::step() {
   const int code = sqlite3_step(handle_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  return tl::make_unexpected(error_of(sqlite3_db_handle(handle_.get()), path_, sqlite3_sql(handle_.get())));
+  return tl::make_unexpected(
+      error_of(sqlite3_db_handle(handle_.get()), path_, sqlite3_sql(handle_.get())));
 }
 
 void Statement::reset() {
@@ -63,7 +66,8 @@ void Statement::bind(int index, double value) {
   sqlite3_bind_double(handle_.get(), index, value);
 }
 void Statement::bind(int index, std::string_view value) {
-  sqlite3_bind_text(handle_.get(), index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+  sqlite3_bind_text(handle_.get(), index, value.data(), static_cast<int>(value.size()),
+                    SQLITE_TRANSIENT);
 }
 void Statement::bind_null(int index) {
   sqlite3_bind_null(handle_.get(), index);
@@ -83,12 +87,14 @@ double Statement::real(int column) const {
 }
 std::string_view Statement::text(int column) const {
   // column_text converts a UTF-16 database; bytes of a UTF-8 one come as they are, valid or not.
-  const auto* bytes = sqlite3_column_type(handle_.get(), column) == SQLITE_TEXT
-                          ? reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column))
-                          : static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
+  const auto* bytes =
+      sqlite3_column_type(handle_.get(), column) == SQLITE_TEXT
+          ? reinterpret_cast<const char*>(sqlite3_column_text(handle_.get(), column))
+          : static_cast<const char*>(sqlite3_column_blob(handle_.get(), column));
   return bytes == nullptr
              ? std::string_view{}
-             : std::string_view(bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
+             : std::string_view(
+                   bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_.get(), column)));
 }
 int Statement::columns() const {
   return sqlite3_column_count(handle_.get());
@@ -97,7 +103,8 @@ std::string_view Statement::column_name(int column) const {
   return sqlite3_column_name(handle_.get(), column);
 }
 
-Result<Database> Database::open(const std::string& file, const std::filesystem::path& path, int flags, Code failure) {
+Result<Database> Database::open(const std::string& file, const std::filesystem::path& path,
+                                int flags, Code failure) {
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database;
@@ -134,7 +141,8 @@ void Database::distrust(std::uint64_t bytes, bool read_only) {
 
 Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return fail(Code::kNoInput, "no such file", path.string());
+  if (!std::filesystem::exists(path, error))
+    return fail(Code::kNoInput, "no such file", path.string());
   const auto bytes = std::filesystem::file_size(path, error);
   if (error) return fail(Code::kNoInput, "is not a regular file", path.string());
   // A write-ahead log or journal beside the file holds a part of it: only then it is not immutable.
@@ -143,7 +151,8 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
     return !error && size > 0;
   };
   const bool alone = !left_over("-wal") && !left_over("-journal");
-  const std::string uri = "file:" + percent_encode(path.string()) + (alone ? "?immutable=1" : "?mode=ro");
+  const std::string uri =
+      "file:" + percent_encode(path.string()) + (alone ? "?immutable=1" : "?mode=ro");
   auto database = open(uri, path, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, Code::kBadData);
   if (database) database->distrust(bytes, true);
   return database;
@@ -152,7 +161,8 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
 Result<Database> Database::create(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::exists(path, error)) std::filesystem::resize_file(path, 0, error);
-  auto database = TRY(open(path.string(), path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, Code::kIo));
+  auto database =
+      TRY(open(path.string(), path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, Code::kIo));
   TRY(database.execute("pragma synchronous=off; pragma journal_mode=off"));
   return database;
 }
@@ -173,7 +183,8 @@ Result<Statement> Database::prepare(std::string_view sql) const {
   if (effort_) effort_->done = 0;
   sqlite3_stmt* raw = nullptr;
   const char* rest = nullptr;
-  if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, &rest) != SQLITE_OK) {
+  if (sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &raw, &rest) !=
+      SQLITE_OK) {
     return tl::make_unexpected(error_of(handle_.get(), path_, sql));
   }
   if (raw == nullptr) return fail(Code::kUsage, "there is no SQL statement in it", path_);
@@ -182,14 +193,16 @@ Result<Statement> Database::prepare(std::string_view sql) const {
   statement.path_ = path_;
   const auto left = static_cast<int>(sql.data() + sql.size() - rest);
   sqlite3_stmt* second = nullptr;  // null where only white space and comments follow
-  const bool more = sqlite3_prepare_v2(handle_.get(), rest, left, &second, nullptr) != SQLITE_OK || second != nullptr;
+  const bool more = sqlite3_prepare_v2(handle_.get(), rest, left, &second, nullptr) != SQLITE_OK ||
+                    second != nullptr;
   sqlite3_finalize(second);
   if (more) return fail(Code::kUsage, "there is more than one SQL statement in it", path_);
   return statement;
 }
 
 Result<void> Database::execute(std::string_view sql) const {
-  if (sqlite3_exec(handle_.get(), std::string(sql).c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) {
+  if (sqlite3_exec(handle_.get(), std::string(sql).c_str(), nullptr, nullptr, nullptr) !=
+      SQLITE_OK) {
     return tl::make_unexpected(error_of(handle_.get(), path_, sql));
   }
   return {};
@@ -205,7 +218,8 @@ bool Database::has_table(std::string_view table) const {
 
 std::vector<std::string> Database::columns(std::string_view table) const {
   auto query = prepare(
-      "select name from pragma_table_info(?1) where exists (select 1 from sqlite_master where type = 'table' and "
+      "select name from pragma_table_info(?1) where exists (select 1 from sqlite_master where type "
+      "= 'table' and "
       "name = ?1 collate nocase)");
   if (query) query->bind(1, table);
   return names_of(std::move(query));

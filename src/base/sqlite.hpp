@@ -1,10 +1,12 @@
-// A small owner for sqlite3 handles: open, prepare, step, column. Errors name the table or statement.
+// A small owner for sqlite3 handles: open, prepare, step, column. Errors name the table or
+// statement.
 //
 // Damaged databases answer with kBadData; text columns are bytes (not every writer keeps to UTF-8).
 //
-// A file that is opened here may come from a stranger. Its schema is not trusted: views and triggers do not run, only
-// tables count as tables, values and expressions are bounded, and a statement that does more work than a file of that
-// size can need is stopped (kBadData). Without that, a view over an endless recursive query never returns.
+// A file that is opened here may come from a stranger. Its schema is not trusted: views and
+// triggers do not run, only tables count as tables, values and expressions are bounded, and a
+// statement that does more work than a file of that size can need is stopped (kBadData). Without
+// that, a view over an endless recursive query never returns.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +52,8 @@ class Statement {
 
 class Database {
  public:
-  /// Read-only; immutable (no journal, no lock) so that files on read-only media open. kNoInput (no regular file, too),
-  /// kBadData.
+  /// Read-only; immutable (no journal, no lock) so that files on read-only media open. kNoInput (no
+  /// regular file, too), kBadData.
   [[nodiscard]] static Result<Database> open_readonly(const std::filesystem::path& path);
   /// A new database for writing (what the file held is gone); synchronous off.
   [[nodiscard]] static Result<Database> create(const std::filesystem::path& path);
@@ -76,7 +78,8 @@ class Database {
   struct Effort {
     std::uint64_t done = 0, most = 0;
   };
-  [[nodiscard]] static Result<Database> open(const std::string& file, const std::filesystem::path& path, int flags,
+  [[nodiscard]] static Result<Database> open(const std::string& file,
+                                             const std::filesystem::path& path, int flags,
                                              Code failure);
   void distrust(std::uint64_t bytes, bool read_only);
   std::unique_ptr<Effort> effort_;  ///< outlives the handle, which calls with it

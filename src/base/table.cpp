@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kGap = 2;
 
-constexpr std::string_view kTones[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m"};  // by Tone
+constexpr std::string_view kTones[] = {"",         "\x1b[1m",  "\x1b[2m",
+                                       "\x1b[32m", "\x1b[33m", "\x1b[31m"};  // by Tone
 
 }  // namespace
 
@@ -29,7 +30,8 @@ void Table::add(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::render(std::size_t width, bool color, std::vector<std::string>* dropped, std::size_t least) const {
+std::string Table::render(std::size_t width, bool color, std::vector<std::string>* dropped,
+                          std::size_t least) const {
   std::vector<std::size_t> widths;
   for (const Column& column : columns_) widths.push_back(display_width(column.title));
   for (const auto& row : rows_) {
@@ -41,7 +43,8 @@ std::string Table::render(std::size_t width, bool color, std::vector<std::string
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].shrinks) shrinking = i;
   }
-  least = std::max(least, width / 3);  // a name that nobody can read is worth less than a number more
+  least =
+      std::max(least, width / 3);  // a name that nobody can read is worth less than a number more
   // What the table needs when the shrinking column is as narrow as it may get.
   const auto needed = [&](bool narrow) {
     std::size_t sum = 0, count = 0;
@@ -65,14 +68,15 @@ std::string Table::render(std::size_t width, bool color, std::vector<std::string
     if (!shown[i]) dropped->push_back(columns_[i].title);
   if (width > 0 && shrinking && needed(false) > width) {
     const std::size_t excess = needed(false) - width;
-    widths[*shrinking] =
-        std::max(std::min(widths[*shrinking], least), widths[*shrinking] - std::min(excess, widths[*shrinking]));
+    widths[*shrinking] = std::max(std::min(widths[*shrinking], least),
+                                  widths[*shrinking] - std::min(excess, widths[*shrinking]));
   }
 
   std::string out;
   const auto line = [&](const auto& cell_of) {
     std::string text;
-    std::size_t pending = 0;  // spaces that are written only when something follows: no trailing blanks
+    std::size_t pending =
+        0;  // spaces that are written only when something follows: no trailing blanks
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (!shown[i]) continue;
       Cell cell = cell_of(i);
@@ -89,7 +93,8 @@ std::string Table::render(std::size_t width, bool color, std::vector<std::string
     out += text + "\n";
   };
   line([&](std::size_t i) { return Cell{columns_[i].title, Tone::kBold}; });
-  for (const auto& row : rows_) line([&](std::size_t i) { return i < row.size() ? row[i] : Cell{}; });
+  for (const auto& row : rows_)
+    line([&](std::size_t i) { return i < row.size() ? row[i] : Cell{}; });
   return out;
 }
 

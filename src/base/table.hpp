@@ -1,5 +1,5 @@
-// Lays out text tables: display widths (not bytes), numbers right-aligned, one column that shrinks, columns that give
-// way.
+// Lays out text tables: display widths (not bytes), numbers right-aligned, one column that shrinks,
+// columns that give way.
 //
 // Titles and cells are made printable (base::printable), whoever wrote the names in them. O(cells).
 #pragma once
@@ -21,7 +21,7 @@ class Table {
     std::string title;
     bool right = true;     ///< numbers
     bool shrinks = false;  ///< elided in the middle when the table is too wide; at most one column
-    int importance = 0;    ///< columns of the lowest importance above 0 give way first; 0 never does
+    int importance = 0;  ///< columns of the lowest importance above 0 give way first; 0 never does
   };
   struct Cell {
     std::string text;
@@ -31,9 +31,10 @@ class Table {
   explicit Table(std::vector<Column> columns);
   void add(std::vector<Cell> row);
 
-  /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps `least` (and 0: no limit).
-  /// `dropped` gets the titles of columns that gave way.
-  [[nodiscard]] std::string render(std::size_t width, bool color, std::vector<std::string>* dropped = nullptr,
+  /// Lines with newlines, at most `width` columns wide as long as the shrinking column keeps
+  /// `least` (and 0: no limit). `dropped` gets the titles of columns that gave way.
+  [[nodiscard]] std::string render(std::size_t width, bool color,
+                                   std::vector<std::string>* dropped = nullptr,
                                    std::size_t least = 16) const;
 
  private:

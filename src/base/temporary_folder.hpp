@@ -1,4 +1,5 @@
-// A folder of our own below $TMPDIR (or /tmp), which goes with the object. path() is empty where none could be made.
+// A folder of our own below $TMPDIR (or /tmp), which goes with the object. path() is empty where
+// none could be made.
 #pragma once
 
 #include <cstdlib>
@@ -10,9 +11,11 @@ namespace rangescope::base {
 
 class TemporaryFolder {
  public:
-  explicit TemporaryFolder(const std::string& name) {  ///< `name`: what it begins with, for people who find it
+  explicit TemporaryFolder(
+      const std::string& name) {  ///< `name`: what it begins with, for people who find it
     std::error_code error;
-    std::string pattern = (std::filesystem::temp_directory_path(error) / (name + "-XXXXXX")).string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path(error) / (name + "-XXXXXX")).string();
     if (!error && ::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
   }
   TemporaryFolder(const TemporaryFolder&) = delete;

@@ -50,7 +50,8 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 
 namespace {
 
-/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around the text after the name.
+/// C1 controls: terminals obey them. Direction overrides and isolates: they turn around the text
+/// after the name.
 bool is_obeyed(char32_t point) {
   return (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
          (point >= 0x2066 && point <= 0x2069);
@@ -65,7 +66,8 @@ std::optional<T> number(std::string_view text) {
   return value;
 }
 
-// Length of the valid UTF-8 sequence at the front of `text` (0 when there is none) and its code point.
+// Length of the valid UTF-8 sequence at the front of `text` (0 when there is none) and its code
+// point.
 std::size_t utf8_sequence(std::string_view text, char32_t& point) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -94,13 +96,14 @@ void append_hex(std::string& out, char byte) {
   out += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
 }
 
-// Wide and zero-width blocks of Unicode 15 (East Asian Width W and F, combining marks), coarse but locale-free.
+// Wide and zero-width blocks of Unicode 15 (East Asian Width W and F, combining marks), coarse but
+// locale-free.
 std::size_t column_width(char32_t c) {
   const auto in = [c](char32_t a, char32_t b) { return c >= a && c <= b; };
   if (in(0x300, 0x36F) || in(0x200B, 0x200F) || in(0xFE00, 0xFE0F) || in(0x20D0, 0x20FF)) return 0;
-  if (in(0x1100, 0x115F) || in(0x2E80, 0x303E) || in(0x3041, 0xA4CF) || in(0xAC00, 0xD7A3) || in(0xF900, 0xFAFF) ||
-      in(0xFE30, 0xFE6F) || in(0xFF00, 0xFF60) || in(0xFFE0, 0xFFE6) || in(0x1F300, 0x1F64F) || in(0x1F900, 0x1F9FF) ||
-      in(0x20000, 0x3FFFD))
+  if (in(0x1100, 0x115F) || in(0x2E80, 0x303E) || in(0x3041, 0xA4CF) || in(0xAC00, 0xD7A3) ||
+      in(0xF900, 0xFAFF) || in(0xFE30, 0xFE6F) || in(0xFF00, 0xFF60) || in(0xFFE0, 0xFFE6) ||
+      in(0x1F300, 0x1F64F) || in(0x1F900, 0x1F9FF) || in(0x20000, 0x3FFFD))
     return 2;
   return 1;
 }
@@ -113,7 +116,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t change = a[i - 1] == b[j - 1] ? 0 : 1;
       row[j] = std::min({previous[j] + 1, row[j - 1] + 1, previous[j - 1] + change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
     std::swap(before, previous);
     std::swap(previous, row);
@@ -147,13 +151,15 @@ std::string printable_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());
   while (true) {
-    const auto at = std::min(json.find_first_of("\x7f\xc2\xe2"), json.size());  // how all of them begin
+    const auto at =
+        std::min(json.find_first_of("\x7f\xc2\xe2"), json.size());  // how all of them begin
     out += json.substr(0, at);
     json.remove_prefix(at);
     if (json.empty()) return out;
     char32_t point = 0;
     const std::size_t n = std::max<std::size_t>(utf8_sequence(json, point), 1);
-    out += is_obeyed(point) ? fmt::format("\\u{:04x}", static_cast<unsigned>(point)) : json.substr(0, n);
+    out += is_obeyed(point) ? fmt::format("\\u{:04x}", static_cast<unsigned>(point))
+                            : json.substr(0, n);
     json.remove_prefix(n);
   }
 }
@@ -233,22 +239,26 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
   return lines;
 }
 
-std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known, std::size_t most) {
+std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known,
+                                 std::size_t most) {
   const std::string wanted = lower(name);
   std::vector<std::pair<std::size_t, std::string>> found;
   for (const std::string& candidate : known) {
     const std::string folded = lower(candidate);
     std::size_t distance = edit_distance(wanted, folded);
-    const std::size_t allowed = std::max<std::size_t>(1, std::max(wanted.size(), folded.size()) / 3);
+    const std::size_t allowed =
+        std::max<std::size_t>(1, std::max(wanted.size(), folded.size()) / 3);
     const bool part = wanted.size() >= 3 && folded.find(wanted) != std::string::npos;
     if (part) distance = std::min(distance, allowed);
     if (distance <= allowed) found.emplace_back(distance, candidate);
   }
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
   for (auto& [distance, candidate] : found) {
     if (names.size() == most) break;
-    if (std::find(names.begin(), names.end(), candidate) == names.end()) names.push_back(std::move(candidate));
+    if (std::find(names.begin(), names.end(), candidate) == names.end())
+      names.push_back(std::move(candidate));
   }
   return names;
 }
@@ -265,8 +275,10 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> kno
 }
 
 std::string shell_quote(std::string_view argument) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
-  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) return std::string(argument);
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(argument);
   return "'" + replace_all(argument, "'", "'\\''") + "'";
 }
 

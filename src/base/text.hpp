@@ -18,33 +18,39 @@ namespace rangescope::base {
 [[nodiscard]] constexpr std::string_view file_name(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1);
 }
-[[nodiscard]] std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+[[nodiscard]] std::string replace_all(std::string_view text, std::string_view from,
+                                      std::string_view to);
 
 /// Whole-string numbers in the C locale; nothing when a single character is left over.
 [[nodiscard]] std::optional<std::int64_t> to_int(std::string_view text);
 [[nodiscard]] std::optional<std::uint64_t> to_uint(std::string_view text);
 [[nodiscard]] std::optional<double> to_double(std::string_view text);
 
-/// `text` with every byte that is not valid UTF-8 shown as \xNN, and control characters as \n, \t or \xNN.
-/// Valid text without control characters comes back unchanged.
+/// `text` with every byte that is not valid UTF-8 shown as \xNN, and control characters as \n, \t
+/// or \xNN. Valid text without control characters comes back unchanged.
 [[nodiscard]] std::string printable(std::string_view text);
-/// A JSON text of valid UTF-8 with what terminals obey (DEL, C1 controls, direction overrides) written as \uNNNN.
+/// A JSON text of valid UTF-8 with what terminals obey (DEL, C1 controls, direction overrides)
+/// written as \uNNNN.
 [[nodiscard]] std::string printable_json(std::string_view json);
 [[nodiscard]] bool is_utf8(std::string_view text);
 
-/// Columns that a terminal needs for valid UTF-8 `text` (wide CJK characters count two, combining marks none).
+/// Columns that a terminal needs for valid UTF-8 `text` (wide CJK characters count two, combining
+/// marks none).
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
 /// `text` cut to at most `width` columns, the cut shown as one ellipsis character in the middle.
 [[nodiscard]] std::string elide(std::string_view text, std::size_t width);
 
-/// Lines of at most `width` columns (0: one line), broken at spaces; from the second one on they begin with `indent`
-/// spaces.
-[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent);
+/// Lines of at most `width` columns (0: one line), broken at spaces; from the second one on they
+/// begin with `indent` spaces.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width,
+                                               std::size_t indent);
 
-/// Names of `known` nearest to `name` by Damerau-Levenshtein distance (optimal string alignment, O(|a||b|) each), best
-/// first, only those near enough to be a likely slip (at most a third of the letters), case ignored.
-[[nodiscard]] std::vector<std::string> nearest(std::string_view name, std::span<const std::string> known,
+/// Names of `known` nearest to `name` by Damerau-Levenshtein distance (optimal string alignment,
+/// O(|a||b|) each), best first, only those near enough to be a likely slip (at most a third of the
+/// letters), case ignored.
+[[nodiscard]] std::vector<std::string> nearest(std::string_view name,
+                                               std::span<const std::string> known,
                                                std::size_t most = 3);
 
 /// "did you mean 'a' or 'b'?" from nearest(), or an empty string.

@@ -25,7 +25,8 @@ std::string format_ns(double nanoseconds) {
   if (!std::isfinite(nanoseconds)) return "-";
   const double size = std::fabs(nanoseconds);
   if (size < 1e3)
-    return nanoseconds == std::floor(nanoseconds) ? fmt::format("{:.0f} ns", nanoseconds) : digits(nanoseconds) + " ns";
+    return nanoseconds == std::floor(nanoseconds) ? fmt::format("{:.0f} ns", nanoseconds)
+                                                  : digits(nanoseconds) + " ns";
   if (size < 1e6) return digits(nanoseconds / 1e3) + " us";
   if (size < 1e9) return digits(nanoseconds / 1e6) + " ms";
   return digits(nanoseconds / 1e9) + " s";
@@ -55,7 +56,8 @@ std::string format_bytes(double bytes) {
   constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   std::size_t unit = 0;
   while (std::fabs(bytes) >= 1024 && unit + 1 < kUnits.size()) bytes /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{} {}", digits(bytes), kUnits[unit]);
+  return unit == 0 ? fmt::format("{:.0f} B", bytes)
+                   : fmt::format("{} {}", digits(bytes), kUnits[unit]);
 }
 
 std::string format_count(std::int64_t count) {
@@ -70,7 +72,8 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   if (count == 1) return text.append(one);
   if (!many.empty()) return text.append(many);
   const auto ends = [one](std::string_view end) { return one.ends_with(end); };
-  if (ends("y") && !ends("ey") && !ends("ay")) return text.append(one.substr(0, one.size() - 1)).append("ies");
+  if (ends("y") && !ends("ey") && !ends("ay"))
+    return text.append(one.substr(0, one.size() - 1)).append("ies");
   return text.append(one).append(ends("s") || ends("x") || ends("ch") || ends("sh") ? "es" : "s");
 }
 
@@ -86,7 +89,8 @@ std::string format_si(double value, std::string_view unit) {
   constexpr std::array<const char*, 7> kPrefixes = {"", "K", "M", "G", "T", "P", "E"};
   std::size_t prefix = 0;
   while (std::fabs(value) >= 1000 && prefix + 1 < kPrefixes.size()) value /= 1000, ++prefix;
-  const std::string number = prefix == 0 && value == std::floor(value) ? fmt::format("{:.0f}", value) : digits(value);
+  const std::string number =
+      prefix == 0 && value == std::floor(value) ? fmt::format("{:.0f}", value) : digits(value);
   if (unit.empty()) return number + kPrefixes[prefix];
   return fmt::format("{} {}{}", number, kPrefixes[prefix], unit);
 }

@@ -1,4 +1,5 @@
-// Numbers for people: durations, byte counts, rates, shares. The model holds SI; only reports format.
+// Numbers for people: durations, byte counts, rates, shares. The model holds SI; only reports
+// format.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,14 @@ namespace rangescope::base {
 [[nodiscard]] std::string format_bytes(double bytes);
 /// `12,345` with thousands separators.
 [[nodiscard]] std::string format_count(std::int64_t count);
-/// `1 kernel`, `12,345 kernels`, `2 copies`: a count with its noun. `many` is for words that are not the noun alone, as
-/// in counted(n, "range has", "ranges have").
-[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one, std::string_view many = {});
+/// `1 kernel`, `12,345 kernels`, `2 copies`: a count with its noun. `many` is for words that are
+/// not the noun alone, as in counted(n, "range has", "ranges have").
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one,
+                                  std::string_view many = {});
 /// `12.3 %` from 0.123.
 [[nodiscard]] std::string format_share(double share);
-/// A value with an SI prefix and its unit: (1.2e12, "FLOP/s") -> `1.20 TFLOP/s`; "" gives a bare number.
+/// A value with an SI prefix and its unit: (1.2e12, "FLOP/s") -> `1.20 TFLOP/s`; "" gives a bare
+/// number.
 [[nodiscard]] std::string format_si(double value, std::string_view unit);
 
 }  // namespace rangescope::base

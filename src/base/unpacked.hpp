@@ -1,6 +1,6 @@
-// What packed bytes may become, wherever rangescope unpacks what may be a stranger's: reports, traces,
-// recordings, digests. zstd makes 4,000 bytes of one and gzip 1,000; no recording of ours or of NVIDIA's comes
-// near 100.
+// What packed bytes may become, wherever rangescope unpacks what may be a stranger's: reports,
+// traces, recordings, digests. zstd makes 4,000 bytes of one and gzip 1,000; no recording of ours
+// or of NVIDIA's comes near 100.
 #pragma once
 
 #include <algorithm>

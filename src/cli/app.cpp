@@ -61,9 +61,10 @@ std::string modern(std::string_view command, const std::string& word) {
   return word;
 }
 
-/// Where the program begins on a line without `--`: at the first word that is no option, no option's value and no
-/// override. The number of words where there is none.
-std::size_t program_begin(const CLI::App& app, std::string_view command, const std::vector<std::string>& words) {
+/// Where the program begins on a line without `--`: at the first word that is no option, no
+/// option's value and no override. The number of words where there is none.
+std::size_t program_begin(const CLI::App& app, std::string_view command,
+                          const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (!word.starts_with("-") || word == "-") {
@@ -104,14 +105,16 @@ using Words = std::vector<std::string>;
 /// Where the program begins, or the `--` before it. A `--` behind the program is one of its
 /// arguments, as in `cargo run -- x`. But `profile decode -- ./app` is a mistake in rangescope's
 /// own words: `decode` is no program, and `./app` is one.
-Words::const_iterator find_program(const CLI::App& app, const Subcommand& command, const Words& line) {
+Words::const_iterator find_program(const CLI::App& app, const Subcommand& command,
+                                   const Words& line) {
   const auto separator = std::find(line.begin(), line.end(), "--");
   const bool needs_separator = command.needs_separator() || app.get_prefix_command();
   if (!command.takes_program() || needs_separator) return separator;
   const std::size_t free_words = program_begin(app, command.name(), line);
   const auto free_word = line.begin() + static_cast<std::ptrdiff_t>(free_words);
   if (free_word >= separator) return separator;
-  const bool is_mistake = std::distance(separator, line.end()) > 1 && !can_run(*free_word) && can_run(separator[1]);
+  const bool is_mistake =
+      std::distance(separator, line.end()) > 1 && !can_run(*free_word) && can_run(separator[1]);
   return is_mistake ? separator : free_word;
 }
 
@@ -129,9 +132,9 @@ CommandLine split_at_program(const CLI::App& app, const Subcommand& command, con
 /// Every subcommand, in the order in which help lists them.
 std::vector<std::unique_ptr<Subcommand>> subcommands() {
   std::vector<std::unique_ptr<Subcommand>> all;
-  constexpr MakeSubcommand* kMakers[] = {make_profile, make_attach,  make_ctl,  make_report, make_query,
-                                         make_export,  make_compare, make_gate, make_runs,   make_config,
-                                         make_metrics, make_doctor,  make_mcp,  make_help};
+  constexpr MakeSubcommand* kMakers[] = {
+      make_profile, make_attach, make_ctl,    make_report,  make_query,  make_export, make_compare,
+      make_gate,    make_runs,   make_config, make_metrics, make_doctor, make_mcp,    make_help};
   for (MakeSubcommand* make : kMakers) all.push_back(make());
   return all;
 }
@@ -146,18 +149,20 @@ struct Parsed {
 };
 std::unique_ptr<Parsed> declare(Subcommand& command) {
   auto parsed = std::make_unique<Parsed>();
-  parsed->app =
-      std::make_shared<CLI::App>(std::string(command.help().summary), "rangescope " + std::string(command.name()));
+  parsed->app = std::make_shared<CLI::App>(std::string(command.help().summary),
+                                           "rangescope " + std::string(command.name()));
   CLI::App& app = *parsed->app;
   app.set_help_flag();
   app.fallthrough(false);
   command.options(Arguments(&app));
   const auto common = [&](CLI::App& on) {
     on.set_help_flag();
-    on.add_flag("-v,--verbose", parsed->verbose, "Print more; twice for internal details")->group("Output");
+    on.add_flag("-v,--verbose", parsed->verbose, "Print more; twice for internal details")
+        ->group("Output");
     on.add_flag("-q,--quiet", parsed->quiet, "Print only warnings and errors")->group("Output");
     on.add_flag("-h,--help", parsed->help, "Show this help")->group("Output");
-    on.add_flag("--help-all", parsed->help_all, "Show this help with every option")->group("Output");
+    on.add_flag("--help-all", parsed->help_all, "Show this help with every option")
+        ->group("Output");
   };
   common(app);
   for (CLI::App* child : app.get_subcommands([](const CLI::App*) { return true; })) common(*child);
@@ -173,9 +178,10 @@ std::vector<std::string> shipped_metrics() {
 
 /// The words of "table|json"; none of a type that is no list of words.
 std::vector<std::string> values_of(std::string_view type) {
-  const bool words = type.find('|') != std::string::npos && std::all_of(type.begin(), type.end(), [](char c) {
-                       return c == '|' || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-                     });
+  const bool words =
+      type.find('|') != std::string::npos && std::all_of(type.begin(), type.end(), [](char c) {
+        return c == '|' || c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+      });
   if (!words) return {};
   const auto parts = base::split(type, '|');
   return {parts.begin(), parts.end()};
@@ -241,7 +247,8 @@ HelpCommand page_of(const Subcommand& command, const CLI::App& app) {
 base::Error unknown_command(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
-  base::Error error{base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
+  base::Error error{
+      base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
   error.hint = base::removal_hint("rangescope " + name);
   for (const auto& [what, word, now] : base::rows<3>(rangescope_app)) {
     if (name != word) continue;
@@ -263,11 +270,15 @@ int code_of(const base::Result<int>& done) {
 /// `code`, unless what was printed did not reach standard output (a full disk).
 int after_printing(int code) {
   if ((std::fflush(stdout) == 0 && std::ferror(stdout) == 0) || code != 0) return code;
-  return say({base::Code::kIo, std::string("writing failed: ") + std::strerror(errno), "standard output", {}});
+  return say({base::Code::kIo,
+              std::string("writing failed: ") + std::strerror(errno),
+              "standard output",
+              {}});
 }
 
 /// What was wrong with the words, and how they are written right.
-base::Error wrong_words(const Subcommand& command, const CLI::App& app, const CLI::ParseError& error) {
+base::Error wrong_words(const Subcommand& command, const CLI::App& app,
+                        const CLI::ParseError& error) {
   if (!app.remaining(true).empty()) return unknown_argument(app, command.name());
   base::Error wrong{base::Code::kUsage, error.what(), {}, {}};
   wrong.hint = "See rangescope help " + std::string(command.name());
@@ -298,7 +309,8 @@ int parse_and_run(Subcommand& command, const Words& line) {
   try {
     parsed->app->parse(words);
   } catch (const CLI::ExtrasError&) {
-    if (!parsed->help && !parsed->help_all) return say(unknown_argument(*parsed->app, command.name()));
+    if (!parsed->help && !parsed->help_all)
+      return say(unknown_argument(*parsed->app, command.name()));
   } catch (const CLI::ParseError& error) {
     const bool asks = parsed->help || parsed->help_all;
     if (!asks) return say(wrong_words(command, *parsed->app, error));
@@ -313,7 +325,8 @@ int parse_and_run(Subcommand& command, const Words& line) {
                                             : base::Level::kInfo);
   base::show_progress(!parsed->quiet);
   if (separated && !command.takes_program())
-    return say({base::Code::kUsage, "rangescope " + std::string(command.name()) + " runs no program", "--",
+    return say({base::Code::kUsage,
+                "rangescope " + std::string(command.name()) + " runs no program", "--",
                 "Remove -- and what follows"});
   if (command.takes_program()) command.set_program(std::move(program));
   return after_printing(code_of(command.run()));
@@ -384,7 +397,8 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
       return base::exit_code(base::Code::kUsage);
     }
     std::string name = words.front();
-    if ((name == "--version" || name == "-V") && (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
+    if ((name == "--version" || name == "-V") &&
+        (words.size() == 1 || (words.size() == 2 && words[1] == "--json")))
       return code_of(put(words.size() == 1 ? version_text() : version_json()));
     if (name == "--help" || name == "-h" || name == "--help-all") name = "help";
     words.erase(words.begin());
@@ -398,7 +412,10 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
                   "Options follow a command: rangescope help"});
     return say(unknown_command(name));
   } catch (const std::bad_alloc&) {
-    return say({base::Code::kInternal, "out of memory", {}, "Restrict what is read: --include, or fewer kernels"});
+    return say({base::Code::kInternal,
+                "out of memory",
+                {},
+                "Restrict what is read: --include, or fewer kernels"});
   } catch (const std::exception& error) {
     return say({base::Code::kInternal,
                 std::string("a bug in rangescope: ") + error.what(),
@@ -409,7 +426,8 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
 
 std::vector<HelpCommand> help_of_all() {
   std::vector<HelpCommand> all;
-  for (const auto& command : subcommands()) all.push_back(help_of(*command, *declare(*command)->app));
+  for (const auto& command : subcommands())
+    all.push_back(help_of(*command, *declare(*command)->app));
   return all;
 }
 

@@ -1,8 +1,8 @@
 // From argv to a subcommand: finds it (or the nearest name), parses its options, runs it.
 //
-// What follows `--` is the program to run and is never parsed; without `--` the program begins at the first
-// word that is neither an option nor its value nor an override. Exit codes: base/result.hpp and
-// docs/manual/exit-codes.md.
+// What follows `--` is the program to run and is never parsed; without `--` the program begins at
+// the first word that is neither an option nor its value nor an override. Exit codes:
+// base/result.hpp and docs/manual/exit-codes.md.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,11 @@ namespace rangescope::cli {
 
 [[nodiscard]] int run_app(int argc, char** argv);
 /// With these commands only.
-[[nodiscard]] int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>>& commands);
+[[nodiscard]] int run_app(int argc, char** argv,
+                          const std::vector<std::unique_ptr<Subcommand>>& commands);
 
-/// The refusal of the first word that was left over, with the nearest name: for commands that let CLI11 leave words
-/// over.
+/// The refusal of the first word that was left over, with the nearest name: for commands that let
+/// CLI11 leave words over.
 [[nodiscard]] base::Error unknown_argument(const CLI::App& app, std::string_view command);
 
 using base::say;

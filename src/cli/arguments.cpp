@@ -44,7 +44,8 @@ std::map<std::string_view, CommandHelp> read_help() {
 
 /// "runs list"
 std::string command_of(const CLI::App& app) {
-  const std::string name = (app.get_parent() ? app.get_parent()->get_name() + " " : "") + app.get_name();
+  const std::string name =
+      (app.get_parent() ? app.get_parent()->get_name() + " " : "") + app.get_name();
   return name.substr(name.find(' ') + 1);
 }
 
@@ -95,7 +96,8 @@ Argument Argument::one_of(std::vector<std::string> values) const {
   const auto look = [values = std::move(values)](const std::string& text) -> std::string {
     if (std::find(values.begin(), values.end(), text) != values.end()) return {};
     const std::string hint = base::did_you_mean(text, values);
-    return refusal("is not one of its values", text, hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
+    return refusal("is not one of its values", text,
+                   hint.empty() ? "Write one of " + base::join(values, ", ") : hint);
   };
   return Argument(option_->check(look));
 }
@@ -157,7 +159,8 @@ template Argument Arguments::add_option(const std::string&, std::size_t&) const;
 template Argument Arguments::add_option(const std::string&, std::optional<std::size_t>&) const;
 template Argument Arguments::add_option(const std::string&, double&) const;
 
-Argument Arguments::add_option(const std::string& names, std::function<void(const std::string&)> take) const {
+Argument Arguments::add_option(const std::string& names,
+                               std::function<void(const std::string&)> take) const {
   return declared(app_->add_option_function<std::string>(names, take));
 }
 Argument Arguments::add_option(const std::string& names,
@@ -171,14 +174,15 @@ void Arguments::add_key(const config::Key& key, const std::string& group) const 
   else
     Argument(app_->add_option(flag, text)).type_name(value_name(key)).repeated().group(group);
 }
-Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
-                                 std::int64_t high) const {
+Argument Arguments::add_duration(const std::string& names, std::function<void(std::int64_t)> take,
+                                 std::int64_t low, std::int64_t high) const {
   auto taken = [names, low, high, take = std::move(take)](const std::string& given) {
     const auto ns = config::parse_duration(given);
     if (!ns || *ns < low || *ns > high)
       refuse(names,
-             "'" + base::printable(given) + "' is not a time from " + base::format_ns(static_cast<double>(low)) +
-                 " to " + base::format_ns(static_cast<double>(high)),
+             "'" + base::printable(given) + "' is not a time from " +
+                 base::format_ns(static_cast<double>(low)) + " to " +
+                 base::format_ns(static_cast<double>(high)),
              "Write a number with a unit, 100ms or 30s or 5m; without one it is in seconds");
     take(*ns);
   };
@@ -188,7 +192,8 @@ Argument Arguments::add_flag(const std::string& names, bool& into) const {
   return declared(app_->add_flag(names, into));
 }
 Argument Arguments::add_flag(const std::string& names, std::function<void()> take) const {
-  return declared(app_->add_flag_function(names, [take = std::move(take)](std::int64_t) { take(); }));
+  return declared(
+      app_->add_flag_function(names, [take = std::move(take)](std::int64_t) { take(); }));
 }
 
 Argument Arguments::add_choice(const std::string& name, const std::vector<std::string>& words,
@@ -202,7 +207,8 @@ Argument Arguments::add_choice(const std::string& name, const std::vector<std::s
 
 Arguments Arguments::add_subcommand(const std::string& name) const {
   app_->require_subcommand(1);
-  return Arguments(app_->add_subcommand(name, std::string(help_for(command_of(*app_) + " " + name).summary)));
+  return Arguments(
+      app_->add_subcommand(name, std::string(help_for(command_of(*app_) + " " + name).summary)));
 }
 void Arguments::when_parsed(std::function<void()> call) const {
   app_->parse_complete_callback(std::move(call));

@@ -1,5 +1,5 @@
-// What a subcommand declares its options with. Their help is in arguments.tsv; of those that are keys
-// of the configuration too, text, limits and choices are the key's (config/keys.tsv).
+// What a subcommand declares its options with. Their help is in arguments.tsv; of those that are
+// keys of the configuration too, text, limits and choices are the key's (config/keys.tsv).
 //
 // It hands all to CLI11, whose headers take five seconds to compile: only arguments.cpp and app.cpp
 // include them. Methods are named as CLI11 names them.
@@ -35,7 +35,8 @@ struct CommandHelp {
   /// `show [SECTION]`, and what it does
   std::vector<std::pair<std::string_view, std::string_view>> verbs;
   std::vector<std::string_view> mainly;  ///< options that --help shows; empty: all
-  std::map<std::string_view, std::pair<std::string_view, std::string_view>> options;  ///< value and text by name
+  std::map<std::string_view, std::pair<std::string_view, std::string_view>>
+      options;  ///< value and text by name
 };
 [[nodiscard]] const CommandHelp& help_for(const std::string& command);
 
@@ -51,7 +52,7 @@ class Argument {
   Argument group(const std::string& title) const;     ///< of help
   Argument required() const;
   Argument expected(int from, int to) const;
-  Argument repeated() const;                               ///< one value each time it is given, and all of them count
+  Argument repeated() const;  ///< one value each time it is given, and all of them count
   Argument one_of(std::vector<std::string> values) const;  ///< help prints them as type_name
   Argument between(double low, double high) const;         ///< both are allowed
   Argument hidden() const;                                 ///< taken, and not in help
@@ -60,7 +61,8 @@ class Argument {
   CLI::Option* option_;
 };
 
-/// Where the options of a command, or of one of its words (`runs prune`), are declared: a handle too.
+/// Where the options of a command, or of one of its words (`runs prune`), are declared: a handle
+/// too.
 class Arguments {
  public:
   Arguments() = default;
@@ -68,7 +70,8 @@ class Arguments {
   /// The same; what it declares is under this title of help.
   [[nodiscard]] Arguments under(const std::string& title) const;
 
-  /// `names`: "-o,--output", or without dashes a free word. arguments.cpp lists the types of values.
+  /// `names`: "-o,--output", or without dashes a free word. arguments.cpp lists the types of
+  /// values.
   template <class Value>
   Argument add_option(const std::string& names, Value& into) const;
   Argument add_option(const std::string& names, std::function<void(const std::string&)> take) const;
@@ -78,14 +81,16 @@ class Arguments {
     return add_option(names, into).type_name("N").between(0, kMost);
   }
   /// Takes all values of a repeated option at once.
-  Argument add_option(const std::string& names, std::function<void(const std::vector<std::string>&)> take) const;
+  Argument add_option(const std::string& names,
+                      std::function<void(const std::vector<std::string>&)> take) const;
   /// An option or flag that is declared as the key has it; its values are asked for with results().
   void add_key(const config::Key& key, const std::string& group) const;
   /// `10`, `10s`, `100ms`; nanoseconds from `low` to `high`.
-  Argument add_duration(const std::string& names, std::function<void(std::int64_t)> take, std::int64_t low,
-                        std::int64_t high) const;
+  Argument add_duration(const std::string& names, std::function<void(std::int64_t)> take,
+                        std::int64_t low, std::int64_t high) const;
   template <class Into>
-  Argument add_duration(const std::string& names, Into& into, std::int64_t low, std::int64_t high) const {
+  Argument add_duration(const std::string& names, Into& into, std::int64_t low,
+                        std::int64_t high) const {
     return add_duration(
         names, [&into](std::int64_t ns) { into = std::chrono::nanoseconds(ns); }, low, high);
   }
@@ -115,10 +120,12 @@ class Arguments {
   // After parsing
   [[nodiscard]] bool parsed() const;
   [[nodiscard]] bool declares(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> results(const std::string& name) const;  ///< as written, in their order
+  [[nodiscard]] std::vector<std::string> results(
+      const std::string& name) const;  ///< as written, in their order
   [[nodiscard]] std::vector<std::string> remaining() const;
   /// As if these had been given for the option. kConfig with `where` for what it does not take.
-  [[nodiscard]] base::Result<void> set(const std::string& name, const std::vector<std::string>& values,
+  [[nodiscard]] base::Result<void> set(const std::string& name,
+                                       const std::vector<std::string>& values,
                                        const std::string& where) const;
   [[nodiscard]] const CLI::App& app() const { return *app_; }
 
@@ -130,6 +137,7 @@ class Arguments {
 };
 
 /// A value that an option does not take: thrown from CLI11's callbacks only, and answered with 64.
-[[noreturn]] void refuse(const std::string& option, const std::string& what, const std::string& hint);
+[[noreturn]] void refuse(const std::string& option, const std::string& what,
+                         const std::string& hint);
 
 }  // namespace rangescope::cli

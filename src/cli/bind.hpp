@@ -1,4 +1,5 @@
-// Options of the command line, one bind_*.cpp a room: each declares the options that fill that room's Options.
+// Options of the command line, one bind_*.cpp a room: each declares the options that fill that
+// room's Options.
 //
 // Values are checked here, so that nothing runs on a command line that is wrong.
 #pragma once
@@ -38,8 +39,8 @@ void bind_cpu(const Arguments& app, profile::SampleChoice& choice);
 /// --sample, --sample-metrics, --cpu, --cpu-counters
 void bind_sampling(const Arguments& app, profile::SampleChoice& choice);
 
-/// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the metrics and ranges
-/// come from elsewhere.
+/// --per, --rounds, --chip, --passes, --flush-caches, --arm-wait, --skip-first, --trace-first; the
+/// metrics and ranges come from elsewhere.
 void bind_counters(const Arguments& app, collect::native::CounterRequest& request);
 /// --include, --for, --chain-injection
 void bind_look(const Arguments& app, profile::LookRequest& request);
@@ -53,25 +54,26 @@ struct ReportChoice {
   std::string to;              ///< "" by default, "-" standard output, else a file
   std::string color = "auto";  ///< auto, always, never
   std::optional<std::size_t> width;
-  bool raw_cells = false;  ///< CSV in a file without apostrophes before what a spreadsheet would compute
+  bool raw_cells =
+      false;  ///< CSV in a file without apostrophes before what a spreadsheet would compute
   report::Style style;
 };
-/// kIo where `choice.to` names a file that cannot be written, before what takes long: a folder, or in a folder that
-/// does not exist.
-/// kUsage for a format that is no text where nobody could use it: on a terminal, or among what a program says. `fd` is
-/// where it goes without -o.
+/// kIo where `choice.to` names a file that cannot be written, before what takes long: a folder, or
+/// in a folder that does not exist. kUsage for a format that is no text where nobody could use it:
+/// on a terminal, or among what a program says. `fd` is where it goes without -o.
 [[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice, int fd);
 /// --json, which every command that prints numbers takes
 void bind_json(const Arguments& app, std::string& format);
 /// -f, --json, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(const Arguments& app, ReportChoice& choice);
 
-/// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for what.
+/// kUsage for --flops that cannot be parsed. Says on stderr under -v which ranges were taken for
+/// what.
 [[nodiscard]] base::Result<void> check_analysis(analyze::Options& options);
 
 /// --runs, --nsys, --metric, --region, --include, --exclude, --rename
-void bind_comparison(const Arguments& app, profile::SideOptions& from, analyze::CompareOptions& options,
-                     std::vector<std::string>& renames);
+void bind_comparison(const Arguments& app, profile::SideOptions& from,
+                     analyze::CompareOptions& options, std::vector<std::string>& renames);
 /// Expressions into ncu's grammar, and renames into the options. kUsage.
 [[nodiscard]] base::Result<void> finish_comparison(analyze::CompareOptions& options,
                                                    const std::vector<std::string>& renames);

@@ -16,7 +16,9 @@ void bind_terms(const Arguments& app, const std::string& name, std::vector<model
                    into.clear();
                    for (const std::string& written : all) {
                      auto terms = model::parse_terms(written, &notes);
-                     if (!terms) refuse(name, terms.error().what + " " + terms.error().where, terms.error().hint);
+                     if (!terms)
+                       refuse(name, terms.error().what + " " + terms.error().where,
+                              terms.error().hint);
                      std::move(terms->begin(), terms->end(), std::back_inserter(into));
                    }
                  })
@@ -29,7 +31,8 @@ void bind_ranges(const Arguments& app, model::RangeSelection& ranges) {
 }
 
 void bind_kernels(const Arguments& app, model::KernelSelection& kernels) {
-  for (const auto& [name, into] : {std::pair{"--kernel", &kernels.include}, {"--exclude-kernel", &kernels.exclude}})
+  for (const auto& [name, into] :
+       {std::pair{"--kernel", &kernels.include}, {"--exclude-kernel", &kernels.exclude}})
     app.add_option(name,
                    [name = std::string(name), into = into](const std::vector<std::string>& all) {
                      into->clear();
@@ -71,8 +74,9 @@ void bind_regions(const Arguments& command, analyze::Options& options) {
                   {"process", analyze::PushPopScope::kProcess},
                   {"auto", analyze::PushPopScope::kAuto}});
   app.add_flag("--backward-with-forward", options.backward_with_forward);
-  app.add_choice("--domains", options.domains,
-                 {{"separate", analyze::Domains::kSeparate}, {"nested", analyze::Domains::kNested}});
+  app.add_choice(
+      "--domains", options.domains,
+      {{"separate", analyze::Domains::kSeparate}, {"nested", analyze::Domains::kNested}});
   app.add_option("--threads", options.threads);
 }
 
@@ -82,7 +86,8 @@ base::Result<void> check_analysis(analyze::Options& options) {
   options.flops = std::move(useful_rules.flops);
   options.bytes = std::move(useful_rules.bytes);
   for (const std::string& note : useful_rules.notes) base::info(base::printable(note));
-  std::move(useful_rules.tokens.begin(), useful_rules.tokens.end(), std::back_inserter(options.tokens));
+  std::move(useful_rules.tokens.begin(), useful_rules.tokens.end(),
+            std::back_inserter(options.tokens));
   TRY(analyze::parse_work(options.work, options.tokens));
   TRY(analyze::parse_useful(options.flops));
   TRY(analyze::parse_what_if(options.what_if));

@@ -22,22 +22,28 @@ namespace {
 /// For the library: one beside the other.
 std::string lines_of(const std::string& option, const std::vector<std::string>& patterns) {
   if (patterns.size() > wire::kMostFunctions)
-    refuse(option, fmt::format("{} are {} too many", patterns.size(), patterns.size() - wire::kMostFunctions),
-           "Use one pattern for many functions: mypkg.engine.*");
+    refuse(
+        option,
+        fmt::format("{} are {} too many", patterns.size(), patterns.size() - wire::kMostFunctions),
+        "Use one pattern for many functions: mypkg.engine.*");
   return base::join(patterns, "\n");
 }
 
 std::string why_unreadable(const std::string& path, const base::Error& error) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return "there is no file '" + base::printable(path) + "' to read";
-  if (std::filesystem::is_directory(path, ignored)) return base::printable(path) + ": Is a directory";
+  if (!std::filesystem::exists(path, ignored))
+    return "there is no file '" + base::printable(path) + "' to read";
+  if (std::filesystem::is_directory(path, ignored))
+    return base::printable(path) + ": Is a directory";
   return base::printable(path) + ": " + error.what;
 }
 
 std::string phases_of(const std::string& path) {
   constexpr std::uint64_t kMostBytes = 1 << 20;
   const auto file = base::read_regular(path, kMostBytes);
-  if (!file) refuse("--phases", why_unreadable(path, file.error()), "Write auto, off, or a file of lines NAME=PATTERN");
+  if (!file)
+    refuse("--phases", why_unreadable(path, file.error()),
+           "Write auto, off, or a file of lines NAME=PATTERN");
   std::vector<std::string> phases;
   int number = 0;
   for (const std::string_view line : base::split(*file, '\n')) {
@@ -45,7 +51,8 @@ std::string phases_of(const std::string& path) {
     ++number;
     if (phase.empty() || phase.starts_with('#')) continue;
     const std::size_t equals = std::min(phase.find('='), phase.size() - 1);
-    const std::string_view name = base::trim(phase.substr(0, equals)), pattern = base::trim(phase.substr(equals + 1));
+    const std::string_view name = base::trim(phase.substr(0, equals)),
+                           pattern = base::trim(phase.substr(equals + 1));
     if (name.empty() || pattern.empty())
       refuse("--phases", fmt::format("{}:{}: this is not a phase", base::printable(path), number),
              "Write NAME=PATTERN: decode step=mypkg.engine.Engine.step");
@@ -61,33 +68,40 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   app.add_option("--max-capture-size", [&options](const std::string& text) {
     const auto bytes = config::parse_size(text);
     if (!bytes || *bytes < (1u << 20))
-      refuse("--max-capture-size", "'" + base::printable(text) + "' is not a size of at least 1 MiB",
+      refuse("--max-capture-size",
+             "'" + base::printable(text) + "' is not a size of at least 1 MiB",
              "Write a number and a unit: 512M, 4GiB");
     options.max_capture_bytes = *bytes;
   });
-  app.add_option("--cuda-graphs", [&options](const std::string& text) { options.extra_env[wire::kCudaGraphs] = text; });
+  app.add_option("--cuda-graphs", [&options](const std::string& text) {
+    options.extra_env[wire::kCudaGraphs] = text;
+  });
   app.add_option("--modules", [&options](const std::string& text) {
     const auto levels = base::to_int(text);
     if (text == "auto") return;
     if (text != "off" && !(levels && *levels >= 1 && *levels <= 64))
-      refuse("--modules", "'" + base::printable(text) + "' is not a depth of modules",
-             "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
+      refuse(
+          "--modules", "'" + base::printable(text) + "' is not a depth of modules",
+          "Write auto (all of a PyTorch program), off, or how many levels from the outermost: 3");
     options.extra_env[wire::kModules] = text;
   });
   app.add_option("--memory", [&options](const std::string& text) {
     if (text != "auto") options.extra_env[wire::kMemory] = text;
   });
-  const std::function<void(const std::vector<std::string>&)> choose = [&options](const auto& patterns) {
-    options.extra_env[wire::kFunctions] = lines_of("--functions", patterns);
-  };
+  const std::function<void(const std::vector<std::string>&)> choose =
+      [&options](const auto& patterns) {
+        options.extra_env[wire::kFunctions] = lines_of("--functions", patterns);
+      };
   app.add_option("--functions", choose).type_name("[NAME=]PATTERN").repeated();
   app.add_option("--phases", [&options](const std::string& text) {
     if (text != "auto") options.extra_env[wire::kPhases] = text == "off" ? text : phases_of(text);
   });
   app.add_duration(
       "--flush-interval",
-      [&options](std::int64_t ns) { options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms"; }, 0,
-      kLongest);
+      [&options](std::int64_t ns) {
+        options.extra_env[wire::kFlushInterval] = std::to_string(ns / 1000000) + "ms";
+      },
+      0, kLongest);
   app.add_flag("--light", [&options] { options.extra_env[wire::kLight] = "1"; });
   app.add_flag("--chain-injection", options.chain_injection);
 }
@@ -96,13 +110,15 @@ void bind_cpu(const Arguments& app, profile::SampleChoice& choice) {
   app.add_option("--cpu",
                  [&choice](const std::string& text) {
                    choice.cpu_off = text == "off";
-                   choice.cpu_hz = text.empty() ? std::optional(profile::kAutoCpu_hz) : std::nullopt;
+                   choice.cpu_hz =
+                       text.empty() ? std::optional(profile::kAutoCpu_hz) : std::nullopt;
                    if (text.empty() || text == "off" || text == "auto") return;
                    std::string_view number = text;
                    if (number.ends_with("Hz")) number.remove_suffix(2);
                    const auto hz = base::to_int(number);
                    if (!hz || *hz < 1 || *hz > 10'000)
-                     refuse("--cpu", "'" + base::printable(text) + "' is not a rate between 1Hz and 10000Hz",
+                     refuse("--cpu",
+                            "'" + base::printable(text) + "' is not a rate between 1Hz and 10000Hz",
                             "Write auto, off, or samples a second: 199Hz");
                    choice.cpu_hz = *hz;
                  })
@@ -135,7 +151,10 @@ void bind_counters(const Arguments& command, collect::native::CounterRequest& re
   app.add_option("--passes", request.passes);
   app.add_flag("--flush-caches", [&request] { request.cache = "flush"; });
   app.add_duration(
-      "--arm-wait", [&request](std::int64_t ns) { request.arm_wait_ms = static_cast<std::uint32_t>(ns / 1'000'000); },
+      "--arm-wait",
+      [&request](std::int64_t ns) {
+        request.arm_wait_ms = static_cast<std::uint32_t>(ns / 1'000'000);
+      },
       0, 60'000'000'000);
   app.add_option("--skip-first", request.skip_first);
   app.add_option("--trace-first", request.trace_first);

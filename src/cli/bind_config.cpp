@@ -24,11 +24,13 @@ std::string group_of(const config::Key& key) {
 
 /// Lists of names take commas too; arguments and expressions may hold commas of their own.
 bool splits(const config::Key& key) {
-  return key.type == config::KeyType::kList && !key.path.ends_with("extra_args") && key.path != "report.flops" &&
-         key.path != "report.tokens" && key.path != "report.work" && !key.path.starts_with("kernels.");
+  return key.type == config::KeyType::kList && !key.path.ends_with("extra_args") &&
+         key.path != "report.flops" && key.path != "report.tokens" && key.path != "report.work" &&
+         !key.path.starts_with("kernels.");
 }
 
-/// Refuses what the flag of a key cannot be, like any other option: "--timeout: '-5' is not ...", kUsage.
+/// Refuses what the flag of a key cannot be, like any other option: "--timeout: '-5' is not ...",
+/// kUsage.
 base::Result<void> check_flag(const config::Key& key, config::Value value) {
   auto fits = config::check(key, value);
   if (fits) return {};
@@ -40,7 +42,8 @@ base::Result<void> check_flag(const config::Key& key, config::Value value) {
 
 }  // namespace
 
-void ConfigArguments::options(const Arguments& app, bool aliases, const std::vector<std::string_view>& only) {
+void ConfigArguments::options(const Arguments& app, bool aliases,
+                              const std::vector<std::string_view>& only) {
   app_ = app;
   aliases_ = aliases;
   app.add_option("overrides", words_);
@@ -60,7 +63,8 @@ void ConfigArguments::options(const Arguments& app, bool aliases, const std::vec
   }
 }
 
-base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::string>& program) const {
+base::Result<config::Inputs> ConfigArguments::inputs(
+    const std::vector<std::string>& program) const {
   config::Inputs in;
   in.environment = collect::tool_search().environment;
   in.now = std::chrono::system_clock::now();
@@ -76,19 +80,21 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
   }
   for (const std::string& file : config_files_) {
     if (std::error_code error; !std::filesystem::exists(file, error) && !error)
-      return base::fail(base::Code::kNoInput, "there is no file " + file, "--config", "Name a YAML file.");
+      return base::fail(base::Code::kNoInput, "there is no file " + file, "--config",
+                        "Name a YAML file.");
     in.config_files.emplace_back(file);
   }
   for (const std::string& dir : config_dirs_) in.config_dirs.emplace_back(dir);
 
-  // The first word is the command; argument 1 is the one behind it. Walk the arguments as they stood, so that the later
-  // of two wins, whether flag or override.
+  // The first word is the command; argument 1 is the one behind it. Walk the arguments as they
+  // stood, so that the later of two wins, whether flag or override.
   std::vector<std::string> free_words = words_;
   std::map<std::string_view, std::size_t> used;  // results of a flag that were taken already
   std::map<std::string_view, std::vector<std::string>> lists;
   const auto& raw = arguments();
   for (std::size_t i = 0; i < raw.size() && raw[i] != "--"; ++i) {
-    config::Origin origin{.source = config::Source::kOverride, .name = raw[i], .argument = static_cast<int>(i)};
+    config::Origin origin{
+        .source = config::Source::kOverride, .name = raw[i], .argument = static_cast<int>(i)};
     if (const auto word = std::find(free_words.begin(), free_words.end(), raw[i]);
         word != free_words.end() && config::looks_like_override(raw[i])) {
       free_words.erase(word);
@@ -100,7 +106,8 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
     origin.source = config::Source::kFlag;
     origin.name = raw[i].substr(0, raw[i].find('='));
     const config::Key* key = config::find_flag(origin.name);
-    if (!key && origin.name.starts_with("--no-")) key = config::find_flag("--" + origin.name.substr(5));
+    if (!key && origin.name.starts_with("--no-"))
+      key = config::find_flag("--" + origin.name.substr(5));
     if (!key) continue;
     const auto results = app_.results(std::string(key->flag));
     const std::size_t at = used[key->flag]++;
@@ -119,20 +126,24 @@ base::Result<config::Inputs> ConfigArguments::inputs(const std::vector<std::stri
     TRY(check_flag(*key, *in.overrides.back().value));
   }
   if (!program.empty())
-    in.overrides.push_back(config::set_list("workload.command", program, {.source = config::Source::kProgram}));
+    in.overrides.push_back(
+        config::set_list("workload.command", program, {.source = config::Source::kProgram}));
   return in;
 }
 
-base::Result<config::Config> ConfigArguments::compose(const std::vector<std::string>& program) const {
+base::Result<config::Config> ConfigArguments::compose(
+    const std::vector<std::string>& program) const {
   for (const std::string& word : words_)
     if (!config::looks_like_override(word))
-      return base::fail(base::Code::kUsage, "'" + base::printable(word) + "' is neither an override nor an option", {},
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(word) + "' is neither an override nor an option", {},
                         "Write key=value, or put the program after --.");
   auto in = TRY(inputs(program));
   auto config = config::compose(in);
   if (!config) return config;
   if (const std::string_view key = profile::gating_key(*config); !key.empty()) {
-    base::info(std::string(key) + " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
+    base::info(std::string(key) +
+               " asks for a recording by Nsight Systems: pipeline.nsys.enable=true");
     const config::Origin origin{.source = config::Source::kImplied, .name = std::string(key)};
     in.overrides.push_back(config::set_text("pipeline.nsys.enable", "true", origin));
     config = config::compose(in);
@@ -143,9 +154,11 @@ base::Result<config::Config> ConfigArguments::compose(const std::vector<std::str
 base::Result<void> ConfigArguments::apply(const config::Config& config) const {
   for (const config::Key& key : config::keys()) {
     const std::string flag(key.flag);
-    if (flag.empty() || std::find(bound_.begin(), bound_.end(), flag) == bound_.end() || !config.get(key.path))
+    if (flag.empty() || std::find(bound_.begin(), bound_.end(), flag) == bound_.end() ||
+        !config.get(key.path))
       continue;
-    const bool given = !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
+    const bool given =
+        !app_.results(flag).empty();  // -o and -f are given, but are no keys of the configuration
     if (given && !config.origin(key.path).on_command_line()) continue;
     const auto values = key.type == config::KeyType::kBool
                             ? std::vector<std::string>{config.flag(key.path) ? "true" : "false"}

@@ -1,8 +1,8 @@
-// The configuration's part of a command line: overrides (`key=value`, `+key=value`, `~key`, `group=option`), the flags
-// that are aliases of keys, --config, --config-dir, --no-project.
+// The configuration's part of a command line: overrides (`key=value`, `+key=value`, `~key`,
+// `group=option`), the flags that are aliases of keys, --config, --config-dir, --no-project.
 //
-// Flags and overrides meet in one composed configuration, in the order in which they stand on the command line; each
-// value remembers its argument.
+// Flags and overrides meet in one composed configuration, in the order in which they stand on the
+// command line; each value remembers its argument.
 #pragma once
 
 #include <string>
@@ -17,13 +17,15 @@ namespace rangescope::cli {
 
 class ConfigArguments {
  public:
-  /// Declares everything; `overrides` stand as free words. `aliases` false leaves the flags of keys out; `only`: all
-  /// but these, and but those that others declared.
-  void options(const Arguments& app, bool aliases = true, const std::vector<std::string_view>& only = {});
-  /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A gated recording switches
-  /// nsys on, and that is said.
+  /// Declares everything; `overrides` stand as free words. `aliases` false leaves the flags of keys
+  /// out; `only`: all but these, and but those that others declared.
+  void options(const Arguments& app, bool aliases = true,
+               const std::vector<std::string_view>& only = {});
+  /// Composes. `program` (what stood behind --) becomes workload.command unless it is empty. A
+  /// gated recording switches nsys on, and that is said.
   [[nodiscard]] base::Result<config::Config> compose(const std::vector<std::string>& program) const;
-  /// Gives the options that others declared what the configuration says of their keys, whoever said it there.
+  /// Gives the options that others declared what the configuration says of their keys, whoever said
+  /// it there.
   [[nodiscard]] base::Result<void> apply(const config::Config& config) const;
   /// The same inputs, for `config groups`.
   [[nodiscard]] base::Result<config::Inputs> inputs(const std::vector<std::string>& program) const;

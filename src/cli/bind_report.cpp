@@ -28,11 +28,15 @@ void bind_json(const Arguments& app, std::string& format) {
 /// A name without an ending is of a table, as is a log; report.v2 has none.
 void check_ending(const std::string& to) {
   const std::string ending = std::filesystem::path(to).extension().string();
-  const bool letters = ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(),
-                                                        [](unsigned char c) { return std::isalpha(c) != 0; });
-  if ((!letters && ending != ".gz") || ending == ".log" || ending == ".out" || to.starts_with("/dev/")) return;
+  const bool letters =
+      ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(),
+                                       [](unsigned char c) { return std::isalpha(c) != 0; });
+  if ((!letters && ending != ".gz") || ending == ".log" || ending == ".out" ||
+      to.starts_with("/dev/"))
+    return;
   std::vector<std::string> known;
-  for (const auto& exporter : report::exporters()) known.push_back("." + std::string(exporter.extension));
+  for (const auto& exporter : report::exporters())
+    known.push_back("." + std::string(exporter.extension));
   refuse("--output", "no format has the file extension '" + base::printable(ending) + "'",
          "Use one of " + base::join(known, " ") + ", or name the format: -f table");
 }
@@ -80,8 +84,10 @@ void bind_report(const Arguments& command, ReportChoice& choice) {
       longest = ending.size();
       choice.format = exporter.name;
     }
-    const auto named = std::find(formats.begin(), formats.end(), choice.to.substr(choice.to.rfind('.') + 1));
-    if (longest == 0 && named != formats.end() && choice.to.find('.') != std::string::npos) {  // x.perfetto
+    const auto named =
+        std::find(formats.begin(), formats.end(), choice.to.substr(choice.to.rfind('.') + 1));
+    if (longest == 0 && named != formats.end() &&
+        choice.to.find('.') != std::string::npos) {  // x.perfetto
       choice.format = *named;
       return;
     }
@@ -111,8 +117,8 @@ void bind_read(const Arguments& command, read::Options& options) {
   app.add_option("--number-format", options.number_format).one_of({"C", "en", "de", "fr"});
 }
 
-void bind_comparison(const Arguments& command, profile::SideOptions& from, analyze::CompareOptions& options,
-                     std::vector<std::string>& renames) {
+void bind_comparison(const Arguments& command, profile::SideOptions& from,
+                     analyze::CompareOptions& options, std::vector<std::string>& renames) {
   command.add_option("--runs", from.root);
   command.add_option("--nsys", from.nsys);
   const Arguments app = command.under("Comparison");
@@ -122,12 +128,13 @@ void bind_comparison(const Arguments& command, profile::SideOptions& from, analy
   app.add_option("--rename", renames).repeated();
 }
 
-base::Result<void> finish_comparison(analyze::CompareOptions& options, const std::vector<std::string>& renames) {
+base::Result<void> finish_comparison(analyze::CompareOptions& options,
+                                     const std::vector<std::string>& renames) {
   for (const std::string& rename : renames) {
     const auto equals = rename.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())
-      return base::fail(base::Code::kUsage, "'" + base::printable(rename) + "' is not a renaming", "--rename",
-                        "Write --rename 'old name=new name'");
+      return base::fail(base::Code::kUsage, "'" + base::printable(rename) + "' is not a renaming",
+                        "--rename", "Write --rename 'old name=new name'");
     options.renames[rename.substr(0, equals)] = rename.substr(equals + 1);
   }
   return {};

@@ -37,17 +37,18 @@ class AttachTo final : public Subcommand {
     app.add_option("--gpu", gpu_).one_of({"auto", "on", "off"});
     bind_cpu(app, sampling_);
     bind_report(app, choice_);
-    configuration_.options(app, true, {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
+    configuration_.options(app, true,
+                           {"--runs", "--run-dir", "--keep", "--compress", "--record-args"});
   }
 
   [[nodiscard]] base::Result<int> run() override {
     const auto pid = base::to_uint(pid_);
     if (!pid || *pid == 0 || *pid > 1u << 30)
-      return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is not a process id", "PID",
-                        "Write a number; find it: pgrep NAME");
+      return base::fail(base::Code::kUsage, "'" + base::printable(pid_) + "' is not a process id",
+                        "PID", "Write a number; find it: pgrep NAME");
     if (sampling_.cpu_off && gpu_ != "on")
-      return base::fail(base::Code::kUsage, "without --gpu on, attach only samples the CPU", "--cpu",
-                        "Leave out --cpu off, or add --gpu on");
+      return base::fail(base::Code::kUsage, "without --gpu on, attach only samples the CPU",
+                        "--cpu", "Leave out --cpu off, or add --gpu on");
     auto process = static_cast<std::uint32_t>(*pid);
     if (rank_) process = TRY(find_rank(process, *rank_));
     auto target = TRY(sample::cpu::find_target(process));
@@ -63,7 +64,8 @@ class AttachTo final : public Subcommand {
     profile::Attach to{std::move(target), length_, tree_ || rank_.has_value(), {}, gpu_ == "on"};
     if (gpu_.empty() && profile::uses_cuda(to.target.pid))
       base::info("process " + std::to_string(process) +
-                 " uses CUDA: --gpu on records its GPU work too (CUPTI then slows its launches until it ends)");
+                 " uses CUDA: --gpu on records its GPU work too (CUPTI then slows its launches "
+                 "until it ends)");
     if (!gpu_.empty() && gpu_ != "off") {
       auto library = collect::native::find_library();
       if (!library && to.gpu_or_fail) return base::fail(std::move(library));
@@ -75,7 +77,8 @@ class AttachTo final : public Subcommand {
                                                      .arguments = arguments(),
                                                      .talk = talk_of(choice_, STDOUT_FILENO)});
     if (!done.directory.empty())
-      say_kept(done.directory, config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
+      say_kept(done.directory,
+               config.text("run.root") == runs::kDefaultRoot && !config.get("run.dir"));
     return done.code;
   }
 
@@ -84,7 +87,8 @@ class AttachTo final : public Subcommand {
   [[nodiscard]] base::Result<int> dump(sample::cpu::Target target) const {
     const bool is_json = choice_.format == "json";
     if (!is_json && choice_.format != report::kDefaultFormat)
-      return base::fail(base::Code::kUsage, "--dump is written as text or JSON", "--format", "Write -f json");
+      return base::fail(base::Code::kUsage, "--dump is written as text or JSON", "--format",
+                        "Write -f json");
     TRY(check_destination(choice_, STDOUT_FILENO));
     const std::filesystem::path cache = profile::names_cache();
     std::vector<DumpedProcess> processes;
@@ -126,10 +130,12 @@ class AttachTo final : public Subcommand {
       if (rank == wanted) return member.pid;
       if (rank) ranks += (ranks.empty() ? "" : ", ") + std::to_string(*rank);
     }
-    return base::fail(base::Code::kNoInput,
-                      "no process below " + std::to_string(launcher) + " is rank " + std::to_string(wanted), "--rank",
-                      ranks.empty() ? "Name the launcher of a job on this host: pgrep torchrun, pgrep mpirun"
-                                    : "Ranks of these processes: " + ranks);
+    return base::fail(
+        base::Code::kNoInput,
+        "no process below " + std::to_string(launcher) + " is rank " + std::to_string(wanted),
+        "--rank",
+        ranks.empty() ? "Name the launcher of a job on this host: pgrep torchrun, pgrep mpirun"
+                      : "Ranks of these processes: " + ranks);
   }
 
   std::string pid_, gpu_;

@@ -48,10 +48,11 @@ class Compare final : public Subcommand {
     const auto comparison = TRY(analyze::compare(sides, options_));
     TRY(report::check_sampled(comparison, choice_.format, choice_.style));
     const auto written =
-        write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          format->write(comparison, style, sink);
-          return {};
-        });
+        write_to(choice_, STDOUT_FILENO,
+                 [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+                   format->write(comparison, style, sink);
+                   return {};
+                 });
     TRY(written);
     return 0;
   }

@@ -29,14 +29,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A starting rangescope.yaml for a program: which of the ranges that were seen are worth measuring, and which metric
-// groups fit their occurrences.
+// A starting rangescope.yaml for a program: which of the ranges that were seen are worth measuring,
+// and which metric groups fit their occurrences.
 using doctor::SeenRange;
 
 constexpr std::size_t kMostIncludes = 10;
 constexpr std::size_t kManyAlike = 4;  // names that differ in digits only, from here on one pattern
 constexpr std::uint64_t kTraced = 3;   // occurrences that go to the timeline before counters begin
-constexpr const char* kGroups[] = {"quick", "speed_of_light", "tensor", "memory", "occupancy", "flops", "stalls"};
+constexpr const char* kGroups[] = {"quick",     "speed_of_light", "tensor", "memory",
+                                   "occupancy", "flops",          "stalls"};
 
 struct Include {
   std::string expression;
@@ -63,20 +64,23 @@ std::string without_digits(const std::string& name) {
 }
 
 bool writable(const SeenRange& seen) {
-  return std::all_of(seen.path.begin(), seen.path.end(),
-                     [](const std::string& name) { return !name.empty() && base::printable(name) == name; });
+  return std::all_of(seen.path.begin(), seen.path.end(), [](const std::string& name) {
+    return !name.empty() && base::printable(name) == name;
+  });
 }
 
 bool below(const SeenRange& child, const SeenRange& parent) {
-  return child.kind == parent.kind && child.domain == parent.domain && child.path.size() == parent.path.size() + 1 &&
+  return child.kind == parent.kind && child.domain == parent.domain &&
+         child.path.size() == parent.path.size() + 1 &&
          std::equal(parent.path.begin(), parent.path.end(), child.path.begin());
 }
 
-/// The ranges worth measuring: outermost ones with GPU work (any, in a program without), but not a single one around
-/// everything: then those inside it. The most work first.
-/// Ranges that differ in numbers only have one key.
+/// The ranges worth measuring: outermost ones with GPU work (any, in a program without), but not a
+/// single one around everything: then those inside it. The most work first. Ranges that differ in
+/// numbers only have one key.
 std::pair<std::string, std::string> family(const SeenRange& seen) {
-  return {seen.domain + (seen.kind == model::RangeKind::kPushPop ? "/" : ""), without_digits(seen.path.back())};
+  return {seen.domain + (seen.kind == model::RangeKind::kPushPop ? "/" : ""),
+          without_digits(seen.path.back())};
 }
 
 std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
@@ -87,14 +91,17 @@ std::vector<const SeenRange*> choose(const doctor::ProgramFacts& facts) {
   };
   std::vector<const SeenRange*> chosen;
   for (const SeenRange& seen : facts.ranges)
-    if (seen.path.size() == 1 && seen.occurrences > seen.unclosed && work(seen) > 0 && writable(seen))
+    if (seen.path.size() == 1 && seen.occurrences > seen.unclosed && work(seen) > 0 &&
+        writable(seen))
       chosen.push_back(&seen);
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      const auto members = std::count_if(chosen.begin(), chosen.end(),
-                                         [&](const SeenRange* other) { return family(*other) == family(*chosen[i]); });
-      if (chosen[i]->occurrences != 1 || members >= static_cast<std::ptrdiff_t>(kManyAlike)) continue;
+      const auto members = std::count_if(chosen.begin(), chosen.end(), [&](const SeenRange* other) {
+        return family(*other) == family(*chosen[i]);
+      });
+      if (chosen[i]->occurrences != 1 || members >= static_cast<std::ptrdiff_t>(kManyAlike))
+        continue;
       std::vector<const SeenRange*> inside;
       std::uint64_t sum = 0;
       for (const SeenRange& seen : facts.ranges)
@@ -127,9 +134,12 @@ std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
     if (at == out.size()) {
       Include include;
       if (pattern) {
-        std::string name = base::replace_all(model::escape_regex(without_digits(seen->path.back())), "0", "[0-9]+");
-        include.expression = "regex:" + (seen->domain.empty() ? "" : "^" + model::escape_regex(seen->domain) + "$@") +
-                             "^" + name + "$" + (seen->kind == model::RangeKind::kPushPop ? "/" : "");
+        std::string name = base::replace_all(model::escape_regex(without_digits(seen->path.back())),
+                                             "0", "[0-9]+");
+        include.expression =
+            "regex:" +
+            (seen->domain.empty() ? "" : "^" + model::escape_regex(seen->domain) + "$@") + "^" +
+            name + "$" + (seen->kind == model::RangeKind::kPushPop ? "/" : "");
       } else {
         include.expression = model::expression_of(seen->domain, seen->path, seen->kind);
       }
@@ -143,8 +153,10 @@ std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
   return out;
 }
 
-/// Groups of which at least one complete set fits into the occurrences of the rarest range, and what was counted.
-std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::string& chip, std::uint64_t occurrences) {
+/// Groups of which at least one complete set fits into the occurrences of the rarest range, and
+/// what was counted.
+std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::string& chip,
+                                                                 std::uint64_t occurrences) {
   const std::uint64_t room = occurrences > kTraced ? occurrences - kTraced : 0;
   std::vector<std::string> chosen;
   std::string told;
@@ -162,8 +174,9 @@ std::pair<std::vector<std::string>, std::string> groups_that_fit(const std::stri
     counted = true;
     if (plan->passes > room) continue;
     chosen = std::move(wanted);
-    told = fmt::format("{} on {}, and the rarest range occurs {}", base::counted(plan->passes, "pass"), chip,
-                       base::counted(occurrences, "time"));
+    told =
+        fmt::format("{} on {}, and the rarest range occurs {}", base::counted(plan->passes, "pass"),
+                    chip, base::counted(occurrences, "time"));
   }
   return counted ? std::pair{chosen, told} : uncounted;
 }
@@ -173,17 +186,20 @@ std::string starter(const doctor::ProgramLook& look) {
   const std::vector<Include> includes = includes_of(look.facts);
   if (includes.empty()) return {};
   const doctor::ProgramFacts& facts = look.facts;
-  std::string text = "# Written by `rangescope config init` from a probe run of " +
-                     base::format_ns(static_cast<double>(look.ended.wall_ns)) +
-                     " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
-                     base::counted(facts.kernels, "kernel") + ".\n" +
-                     "# `rangescope config explain KEY` explains a key; `rangescope config validate` checks this "
-                     "file.\nworkload:\n  command: [";
-  for (std::size_t i = 0; i < look.command.size(); ++i) text += (i ? ", " : "") + yaml(look.command[i]);
+  std::string text =
+      "# Written by `rangescope config init` from a probe run of " +
+      base::format_ns(static_cast<double>(look.ended.wall_ns)) +
+      " at the program: " + base::counted(facts.ranges.size(), "range") + ", " +
+      base::counted(facts.kernels, "kernel") + ".\n" +
+      "# `rangescope config explain KEY` explains a key; `rangescope config validate` checks this "
+      "file.\nworkload:\n  command: [";
+  for (std::size_t i = 0; i < look.command.size(); ++i)
+    text += (i ? ", " : "") + yaml(look.command[i]);
   text += "]\nranges:\n  include:\n";
   std::uint64_t rarest = 0;
   for (const Include& include : includes) {
-    text += "    - " + yaml(include.expression) + "  # " + base::counted(include.occurrences, "time") + ", " +
+    text += "    - " + yaml(include.expression) + "  # " +
+            base::counted(include.occurrences, "time") + ", " +
             base::format_ns(static_cast<double>(include.total_ns)) + " in all" +
             (facts.cuda ? ", " + base::counted(include.kernels, "kernel") : "") + "\n";
     rarest = rarest == 0 ? include.occurrences : std::min(rarest, include.occurrences);
@@ -194,17 +210,22 @@ std::string starter(const doctor::ProgramLook& look) {
   const auto [groups, told] = groups_that_fit(chip ? *chip : "GH100", rarest);
   if (groups.empty()) {
     text += "# No metric group fits: the rarest range occurs " + base::counted(rarest, "time") +
-            ", and each pass takes one instance. Take rare ranges out of include, or use ncu (--ncu).\n";
+            ", and each pass takes one instance. Take rare ranges out of include, or use ncu "
+            "(--ncu).\n";
     return text;
   }
   text += "pipeline:\n  native:\n    # Counters per range, one pass per instance: " + told + ".\n";
   if (!tools.native_counters)
-    text += "    # Not enabled, since this machine cannot: " + base::printable(tools.counters_reason) + ".\n";
-  text += std::string("    ") + (tools.native_counters ? "" : "# ") + "metrics: [" + base::join(groups, ", ") + "]\n";
+    text +=
+        "    # Not enabled, since this machine cannot: " + base::printable(tools.counters_reason) +
+        ".\n";
+  text += std::string("    ") + (tools.native_counters ? "" : "# ") + "metrics: [" +
+          base::join(groups, ", ") + "]\n";
   return text;
 }
 
-/// Writes it under its name once it composes like any other file; kInternal, and no file, where it does not.
+/// Writes it under its name once it composes like any other file; kInternal, and no file, where it
+/// does not.
 base::Result<void> write_starter(const std::string& text, const fs::path& to) {
   const fs::path draft = to.string() + ".draft";
   TRY(base::write_file(draft, text));
@@ -215,8 +236,9 @@ base::Result<void> write_starter(const std::string& text, const fs::path& to) {
   inputs.now = std::chrono::system_clock::now();
   if (auto composed = config::compose(inputs); !composed) {
     fs::remove(draft, ignored);
-    return base::fail(base::Code::kInternal, "the generated file is not valid: " + composed.error().what,
-                      composed.error().where, "Report this, with the names of the program's ranges");
+    return base::fail(
+        base::Code::kInternal, "the generated file is not valid: " + composed.error().what,
+        composed.error().where, "Report this, with the names of the program's ranges");
   }
   std::error_code error;
   fs::rename(draft, to, error);
@@ -241,24 +263,28 @@ class ConfigCommand final : public Subcommand {
     for (const std::string& word : arguments_.words())
       (config::looks_like_override(word) ? overrides : words).push_back(word);
     arguments_.set_words(overrides);
-    const std::vector<std::string> actions{"show", "explain", "groups", "validate", "trust", "init"};
+    const std::vector<std::string> actions{"show",     "explain", "groups",
+                                           "validate", "trust",   "init"};
     const std::string action = words.empty() ? "show" : words.front();
     const std::string what = words.size() > 1 ? words[1] : "";
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
-      return base::fail(base::Code::kUsage, "there is no 'config " + base::printable(action) + "'", {},
+      return base::fail(base::Code::kUsage, "there is no 'config " + base::printable(action) + "'",
+                        {},
                         base::did_you_mean(action, actions).empty()
                             ? "It is show, explain, groups, validate, trust or init."
                             : base::did_you_mean(action, actions));
     if (action == "init") return what.empty() ? init() : tl::make_unexpected(misplaced(what));
     if (!program_.empty()) return tl::make_unexpected(misplaced(program_.front()));
     if (words.size() > 2)
-      return base::fail(base::Code::kUsage, "'" + base::printable(words[2]) + "' is one argument too many", {},
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(words[2]) + "' is one argument too many", {},
                         "Name one key or section.");
     if (!what.empty() && (action == "groups" || action == "validate"))
-      return base::fail(base::Code::kUsage, "'" + base::printable(what) + "' is one argument too many", {},
-                        action == "groups" ? "Write: rangescope config groups"
-                                           : "Name a file with --config: rangescope config validate --config " +
-                                                 base::shell_quote(what));
+      return base::fail(
+          base::Code::kUsage, "'" + base::printable(what) + "' is one argument too many", {},
+          action == "groups" ? "Write: rangescope config groups"
+                             : "Name a file with --config: rangescope config validate --config " +
+                                   base::shell_quote(what));
     if (action == "groups") return groups();
     if (action == "trust") {
       if (what.empty())
@@ -275,7 +301,8 @@ class ConfigCommand final : public Subcommand {
     }
     if (action == "explain") {
       if (what.empty())
-        return base::fail(base::Code::kUsage, "no key was named", {}, "Write: rangescope config explain run.keep");
+        return base::fail(base::Code::kUsage, "no key was named", {},
+                          "Write: rangescope config explain run.keep");
       const auto text = TRY(config::explain(config, what));
       std::fputs(text.c_str(), stdout);
       return 0;

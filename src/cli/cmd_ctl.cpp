@@ -1,5 +1,5 @@
-// `rangescope ctl`: opens and closes windows of a program that `profile` runs, by the socket of its run
-// (profile/windows.hpp), and reports on one while the program goes on.
+// `rangescope ctl`: opens and closes windows of a program that `profile` runs, by the socket of its
+// run (profile/windows.hpp), and reports on one while the program goes on.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -31,14 +31,17 @@ namespace {
 namespace fs = std::filesystem;
 namespace control = wire::control;
 
-/// A run by its name or path, or by any process of its program, or by the `rangescope profile` that runs that.
+/// A run by its name or path, or by any process of its program, or by the `rangescope profile` that
+/// runs that.
 base::Result<fs::path> find_captures(const fs::path& root, const std::string& said) {
   if (const auto pid = base::to_uint(said); pid && *pid > 0 && *pid < 1u << 30) {
     for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(*pid)))
-      if (const auto found = base::value_in(base::environment_of(one.pid), wire::kDir); !found.empty()) return found;
+      if (const auto found = base::value_in(base::environment_of(one.pid), wire::kDir);
+          !found.empty())
+        return found;
     return base::fail(base::Code::kNoInput,
-                      "process " + said + " does not belong to a program under rangescope profile", {},
-                      "Name the run, or one of its processes: rangescope runs list");
+                      "process " + said + " does not belong to a program under rangescope profile",
+                      {}, "Name the run, or one of its processes: rangescope runs list");
   }
   auto run = TRY(runs::find_run(root, said));
   return run / "native";
@@ -47,7 +50,8 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
 base::Error closed(const fs::path& captures) {
   std::error_code error;
   const bool windowed = fs::exists(captures / control::kFile, error);
-  return {base::Code::kNoInput, windowed ? "the program has ended" : "this run records its program from start to end",
+  return {base::Code::kNoInput,
+          windowed ? "the program has ended" : "this run records its program from start to end",
           captures.string(),
           windowed ? "Its report: rangescope report " + captures.parent_path().string()
                    : "To open windows, start with: rangescope profile --stopped -- PROGRAM"};
@@ -62,24 +66,29 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
   const std::string line = request + "\n";
   const timeval patience{kPatience_ms / 1000, 0};
   if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const bool sent = fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                    ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
+  const bool sent =
+      fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
   const int error = errno;
   std::string text;
   char buffer[1024];
   pollfd polled{fd, POLLIN, 0};
   for (ssize_t got = 1; sent && got > 0 && ::poll(&polled, 1, kPatience_ms) == 1;)
-    if (got = ::recv(fd, buffer, sizeof buffer, 0); got > 0) text.append(buffer, static_cast<std::size_t>(got));
+    if (got = ::recv(fd, buffer, sizeof buffer, 0); got > 0)
+      text.append(buffer, static_cast<std::size_t>(got));
   for (const int each : {folder, fd})
     if (each >= 0) ::close(each);
-  if (!sent && (error == ENOENT || error == ECONNREFUSED)) return tl::make_unexpected(closed(captures));
+  if (!sent && (error == ENOENT || error == ECONNREFUSED))
+    return tl::make_unexpected(closed(captures));
   if (!sent || text.empty())
     return base::fail(
         base::Code::kPermission,
-        "the run does not answer: " + std::string(sent ? "it may belong to another user" : std::strerror(error)),
+        "the run does not answer: " +
+            std::string(sent ? "it may belong to another user" : std::strerror(error)),
         (captures / control::kSocket).string());
   if (text.starts_with("error "))
-    return base::fail(base::Code::kUsage, std::string(base::trim(std::string_view(text).substr(6))), captures.string());
+    return base::fail(base::Code::kUsage, std::string(base::trim(std::string_view(text).substr(6))),
+                      captures.string());
   return text;
 }
 
@@ -110,7 +119,8 @@ class Control final : public Subcommand {
       return put(answer.substr(3));
     }
     if (!window_.empty())
-      return base::fail(base::Code::kUsage, "one word too many: " + base::printable(window_), verb_);
+      return base::fail(base::Code::kUsage, "one word too many: " + base::printable(window_),
+                        verb_);
     const auto answer = TRY(ask(captures, verb_));
     return put(answer.substr(answer.starts_with("ok ") ? 3 : 0));
   }
@@ -122,15 +132,18 @@ class Control final : public Subcommand {
     TRY(check_destination(choice_, STDOUT_FILENO));
     const auto wanted = base::to_uint(window_);
     if (!window_.empty() && !wanted)
-      return base::fail(base::Code::kUsage, "'" + base::printable(window_) + "' is not a window number", "report");
+      return base::fail(base::Code::kUsage,
+                        "'" + base::printable(window_) + "' is not a window number", "report");
     std::uint32_t window = 0;
     for (;;) {
       const auto answer = TRY(ask(captures, "status"));
-      const std::uint32_t last = number_after(answer, "window") - (answer.starts_with("ok recording") ? 1 : 0);
+      const std::uint32_t last =
+          number_after(answer, "window") - (answer.starts_with("ok recording") ? 1 : 0);
       window = window != 0 ? window : static_cast<std::uint32_t>(wanted.value_or(last));
       if (window == 0 || window > last)
-        return base::fail(base::Code::kNothingCaptured, wanted ? "that window has not ended" : "no window has ended",
-                          run_, "End it: rangescope ctl " + run_ + " stop");
+        return base::fail(base::Code::kNothingCaptured,
+                          wanted ? "that window has not ended" : "no window has ended", run_,
+                          "End it: rangescope ctl " + run_ + " stop");
       if (number_after(answer, "ready") >= window) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }

@@ -34,8 +34,10 @@ namespace {
 struct Answer {
   std::string_view asked;  ///< "machine", "command", "program", "log"
   std::vector<model::Finding> findings;
-  std::optional<std::string> corrected = {};     ///< the command line that was meant; the last line for people
-  const doctor::ProgramLook* program = nullptr;  ///< what was seen of a program, with every way to measure it
+  std::optional<std::string> corrected =
+      {};  ///< the command line that was meant; the last line for people
+  const doctor::ProgramLook* program =
+      nullptr;  ///< what was seen of a program, with every way to measure it
   std::span<const doctor::Way> ways = {};
 };
 
@@ -45,8 +47,9 @@ Answer machine_answer(const std::filesystem::path& runs) {
   sources.runs = runs;
   doctor::MachineFacts facts = doctor::gather_machine(sources);
   const auto allowed = sample::cpu::allowed();
-  facts.cpu_sampling = allowed ? doctor::CpuSamplingSeen{{}, {}, allowed->kernel, allowed->switches}
-                               : doctor::CpuSamplingSeen{allowed.error().what, allowed.error().hint};
+  facts.cpu_sampling = allowed
+                           ? doctor::CpuSamplingSeen{{}, {}, allowed->kernel, allowed->switches}
+                           : doctor::CpuSamplingSeen{allowed.error().what, allowed.error().hint};
   return {"machine", doctor::run_checks(doctor::kMachineChecks, facts)};
 }
 
@@ -65,39 +68,45 @@ base::Result<Answer> command_answer(const std::string& command) {
   collect::command::ExplainOptions options;
   options.environment = search.environment;
   if (tool) {
-    if (named.tool == "ncu" && command.find("--metrics") != std::string::npos) collect::probe_metrics(*tool, search);
+    if (named.tool == "ncu" && command.find("--metrics") != std::string::npos)
+      collect::probe_metrics(*tool, search);
     options.tool = &*tool;
   }
   auto newest = base::Result<collect::Abilities>();
   if (!tool)
     if (const auto conf = config::shipped_folder())
-      if (newest = collect::newest_known(named.tool, *conf / "tools"); newest) options.tool = &*newest;
+      if (newest = collect::newest_known(named.tool, *conf / "tools"); newest)
+        options.tool = &*newest;
   auto line = TRY(collect::command::explain(command, options));
   model::Finding basis =
-      tool ? doctor::well("checked against " + named.tool + " " + to_string(tool->version) + " at " +
-                          tool->path.string())
+      tool ? doctor::well("checked against " + named.tool + " " + to_string(tool->version) +
+                          " at " + tool->path.string())
       : options.tool
-          ? doctor::well("no " + named.tool + " was found here; checked against " + named.tool + " " +
-                         to_string(newest->version) + ", the newest version that is known")
+          ? doctor::well("no " + named.tool + " was found here; checked against " + named.tool +
+                         " " + to_string(newest->version) + ", the newest version that is known")
           : doctor::skipped("no " + named.tool +
-                            " was found here, so options, sets and values that depend on its version were not checked");
+                            " was found here, so options, sets and values that depend on its "
+                            "version were not checked");
   basis.id = "command.version";
   basis.question = "Which version was the command checked against?";
   Answer answer{"command", {std::move(basis)}, std::move(line.corrected)};
-  for (model::Finding& finding : line.findings) answer.findings.push_back(doctor::explained(std::move(finding)));
+  for (model::Finding& finding : line.findings)
+    answer.findings.push_back(doctor::explained(std::move(finding)));
   return answer;
 }
 
 /// Does the line run a tool, or does it talk about one ("ncu command failed!")? A command has an
 /// option, a path or a file, one of nsys's verbs, or a launcher behind the tool.
 bool is_command(std::string_view line) {
-  constexpr std::string_view kWords[] = {"profile", "launch",  "start",  "stop",    "stats", "export",   "analyze",
-                                         "python",  "python3", "mpirun", "mpiexec", "srun",  "torchrun", "bash"};
+  constexpr std::string_view kWords[] = {"profile", "launch",  "start",    "stop",    "stats",
+                                         "export",  "analyze", "python",   "python3", "mpirun",
+                                         "mpiexec", "srun",    "torchrun", "bash"};
   bool is_first = true;
   for (const std::string_view word : base::split(line, ' ')) {
     if (std::exchange(is_first, false) || word.empty()) continue;
     const bool has_dot_inside = word.find('.') != std::string_view::npos && !word.ends_with('.');
-    if (word.front() == '-' || word.find('/') != std::string_view::npos || has_dot_inside) return true;
+    if (word.front() == '-' || word.find('/') != std::string_view::npos || has_dot_inside)
+      return true;
     if (std::ranges::find(kWords, word) != std::end(kWords)) return true;
   }
   return false;
@@ -113,7 +122,8 @@ std::string line_in(std::string_view log) {
         if (const std::string_view rest = base::trim(line.substr(at + 2));
             rest.starts_with("ncu ") || rest.starts_with("nsys ") || rest.starts_with("sudo "))
           line = rest;
-    if (!line.starts_with("ncu ") && !line.starts_with("nsys ") && !line.starts_with("sudo ")) continue;
+    if (!line.starts_with("ncu ") && !line.starts_with("nsys ") && !line.starts_with("sudo "))
+      continue;
     if (is_command(line) && collect::command::named_tool(line)) return std::string(line);
   }
   return {};
@@ -146,8 +156,9 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
   }
   std::vector<model::Finding> found;
   for (const collect::Complaint& cause : said) {
-    model::Finding finding = doctor::finding_of(cause.id, found.empty() ? model::Grade::kFail : model::Grade::kWarn,
-                                                cause.explanation, cause.cure);
+    model::Finding finding =
+        doctor::finding_of(cause.id, found.empty() ? model::Grade::kFail : model::Grade::kWarn,
+                           cause.explanation, cause.cure);
     finding.question = "What does the log show?";
     finding.why = cause.evidence;
     if (!corrected.empty())
@@ -157,16 +168,18 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
       }
     found.push_back(std::move(finding));
   }
-  const bool line_wrong = std::any_of(answer.findings.begin(), answer.findings.end(), [](const model::Finding& each) {
-    return each.verdict == model::Grade::kFail || each.verdict == model::Grade::kWarn;
-  });
+  const bool line_wrong =
+      std::any_of(answer.findings.begin(), answer.findings.end(), [](const model::Finding& each) {
+        return each.verdict == model::Grade::kFail || each.verdict == model::Grade::kWarn;
+      });
   if (found.empty() && run.empty())
-    return base::fail(base::Code::kBadData, "it contains no known message of nsys, ncu, CUDA or PyTorch", {},
-                      "Save the tool's standard output and standard error: ncu ... ./app > log 2>&1");
+    return base::fail(
+        base::Code::kBadData, "it contains no known message of nsys, ncu, CUDA or PyTorch", {},
+        "Save the tool's standard output and standard error: ncu ... ./app > log 2>&1");
   // A tool that only says that nothing matched: the line says why.
-  const bool empty =
-      !found.empty() && (found.front().id == "ncu.nothing_matched" || found.front().id == "ncu.only_start_end" ||
-                         found.front().id == "nsys.never_started");
+  const bool empty = !found.empty() && (found.front().id == "ncu.nothing_matched" ||
+                                        found.front().id == "ncu.only_start_end" ||
+                                        found.front().id == "nsys.never_started");
   if (empty && line_wrong)
     answer.findings.insert(answer.findings.end(), found.begin(), found.end());
   else
@@ -181,18 +194,22 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
 using model::Grade;
 
 std::size_t count(const Answer& answer, Grade verdict) {
-  return static_cast<std::size_t>(std::count_if(answer.findings.begin(), answer.findings.end(),
-                                                [&](const auto& finding) { return finding.verdict == verdict; }));
+  return static_cast<std::size_t>(
+      std::count_if(answer.findings.begin(), answer.findings.end(),
+                    [&](const auto& finding) { return finding.verdict == verdict; }));
 }
 
 Grade worst(const Answer& answer) {
-  return count(answer, Grade::kFail) ? Grade::kFail : count(answer, Grade::kWarn) ? Grade::kWarn : Grade::kOk;
+  return count(answer, Grade::kFail)   ? Grade::kFail
+         : count(answer, Grade::kWarn) ? Grade::kWarn
+                                       : Grade::kOk;
 }
 
 void write_json(const Answer& answer, report::Sink& sink) {
   report::JsonWriter json(sink);
   json.open_object();
-  json.fields("schema", "rangescope.doctor/1", "asked", answer.asked, "verdict", model::verdict_name(worst(answer)));
+  json.fields("schema", "rangescope.doctor/1", "asked", answer.asked, "verdict",
+              model::verdict_name(worst(answer)));
   report::write_findings(json, answer.findings);
   if (answer.corrected) json.field("command", *answer.corrected);
   if (answer.program != nullptr) write_program(json, *answer.program, answer.ways);
@@ -201,7 +218,8 @@ void write_json(const Answer& answer, report::Sink& sink) {
 }
 
 void write_text(const Answer& answer, bool color, report::Sink& sink) {
-  for (const model::Finding& finding : answer.findings) sink.write(report::finding_text(finding, color));
+  for (const model::Finding& finding : answer.findings)
+    sink.write(report::finding_text(finding, color));
   if (answer.program != nullptr) sink.write(program_text(*answer.program, answer.ways));
   const std::size_t failed = count(answer, Grade::kFail), warned = count(answer, Grade::kWarn);
   if (failed + warned == 0)
@@ -242,9 +260,11 @@ class Doctor final : public Subcommand {
     if (explain_) return explain(std::move(words));
     std::error_code ignored;
     const auto file = [&](const std::string& word) {
-      return word == "-" || word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, ignored);
+      return word == "-" || word.find_first_of("./") != std::string::npos ||
+             std::filesystem::exists(word, ignored);
     };
-    if (!words.empty() && !words.front().starts_with("--") && file(words.front())) return read_log(std::move(words));
+    if (!words.empty() && !words.front().starts_with("--") && file(words.front()))
+      return read_log(std::move(words));
     if (!words.empty()) return tl::make_unexpected(unknown_argument(app_.app(), name()));
     if (!program_.empty()) return look_at_it();
     if (!look_.ranges.empty() || !look_.kernels.empty())
@@ -267,12 +287,15 @@ class Doctor final : public Subcommand {
     if (std::erase(words, "--json") > 0) json_ = true;
     const bool line = !words.empty() && words.front() == "--explain";
     if ((!words.empty() && !line) || (!program_.empty() && !line))
-      return base::fail(base::Code::kUsage, "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
+      return base::fail(base::Code::kUsage,
+                        "a log and '" + base::printable(words.empty() ? "--" : words.front()) + "'",
                         {}, "Give the log alone, or the command line after --explain");
     if (line) words.erase(words.begin());
     auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
     const bool whole = words.size() == 1;
-    const auto answer = TRY(log_answer(text, words.empty() ? "" : whole ? words.front() : base::shell_quote(words)));
+    const auto answer = TRY(log_answer(text, words.empty() ? ""
+                                             : whole       ? words.front()
+                                                           : base::shell_quote(words)));
     return print_answer(answer, json_);
   }
 
@@ -285,10 +308,12 @@ class Doctor final : public Subcommand {
     words.insert(words.end(), program_.begin(), program_.end());
     if (words.empty())
       return base::fail(base::Code::kUsage, "there is no command line to explain", "--explain",
-                        "Write it after --explain, in quotes: rangescope doctor --explain 'ncu --set full ./app'");
+                        "Write it after --explain, in quotes: rangescope doctor --explain 'ncu "
+                        "--set full ./app'");
     const bool whole = words.front().find_first_of(" \t\n") != std::string::npos;
     if (whole && words.size() > 1)
-      return base::fail(base::Code::kUsage, "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
+      return base::fail(base::Code::kUsage,
+                        "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
                         "Put options of the doctor before --explain");
     const auto answer = TRY(command_answer(whole ? words.front() : base::shell_quote(words)));
     return print_answer(answer, json_);

@@ -42,7 +42,8 @@ class Gate final : public Subcommand {
     app.when_parsed([app, this] {
       const auto values = app.results("--json");
       if (values.empty() || json_.ends_with(".json")) return;
-      if (!json_.empty() && json_ != "true" && json_ != "-") run_ = json_;  // the word behind it was the run
+      if (!json_.empty() && json_ != "true" && json_ != "-")
+        run_ = json_;  // the word behind it was the run
       json_ = "-";
     });
     app.under("Report").add_option("--junit", junit_);
@@ -57,25 +58,28 @@ class Gate final : public Subcommand {
                         "Write: rangescope gate --baseline main " + base::shell_quote(run_));
     const auto limit = config::parse_share(limit_);
     if (!limit)
-      return base::fail(base::Code::kUsage, "'" + base::printable(limit_) + "' is not a share", "--max-regression",
-                        "Write 5% or 0.05");
+      return base::fail(base::Code::kUsage, "'" + base::printable(limit_) + "' is not a share",
+                        "--max-regression", "Write 5% or 0.05");
     gate_.max_regression = *limit;
     TRY(finish_comparison(options_, renames_));
     auto judged = TRY(judge());
     TRY(write(judged));
-    if (judged.verdict == model::GateVerdict::kRegressed) return base::exit_code(base::Code::kRegression);
+    if (judged.verdict == model::GateVerdict::kRegressed)
+      return base::exit_code(base::Code::kRegression);
     const auto open = [&](bool with_noise) {
-      return std::count_if(judged.checks.begin(), judged.checks.end(), [&](const model::GateCheck& check) {
-        return check.verdict == model::GateVerdict::kUndecided && (with_noise || !check.hidden);
-      });
+      return std::count_if(
+          judged.checks.begin(), judged.checks.end(), [&](const model::GateCheck& check) {
+            return check.verdict == model::GateVerdict::kUndecided && (with_noise || !check.hidden);
+          });
     };
     const bool nothing = open(false) == std::ssize(judged.checks);
     if (!nothing && (!gate_.strict || open(true) == 0)) return 0;
-    return base::fail(base::Code::kNotComparable,
-                      nothing ? "no value could be judged" : "not every value could be judged",
-                      judged.comparison.sides[1].label,
-                      "Repeat both sides as the last line says (rangescope profile --repeat N -- app), or choose "
-                      "a value with less noise: --metric wall_ns.min");
+    return base::fail(
+        base::Code::kNotComparable,
+        nothing ? "no value could be judged" : "not every value could be judged",
+        judged.comparison.sides[1].label,
+        "Repeat both sides as the last line says (rangescope profile --repeat N -- app), or choose "
+        "a value with less noise: --metric wall_ns.min");
   }
 
  private:
@@ -85,8 +89,9 @@ class Gate final : public Subcommand {
     const auto path = TRY(profile::save_baseline(dir_, name_, std::move(side)));
     print(path.string() + "\n");
     if (count < 3)
-      base::info("it holds " + base::counted(count, "run") +
-                 "; five or more show how much runs vary: rangescope profile --repeat 5 -- program");
+      base::info(
+          "it holds " + base::counted(count, "run") +
+          "; five or more show how much runs vary: rangescope profile --repeat 5 -- program");
     return 0;
   }
 
@@ -114,17 +119,21 @@ class Gate final : public Subcommand {
     if (path.error().code != base::Code::kNoInput) return tl::make_unexpected(path.error());
     auto run = load_side(baseline_, from_);
     if (run) return run;
-    return tl::make_unexpected(run.error().code == base::Code::kNoInput ? path.error() : run.error());
+    return tl::make_unexpected(run.error().code == base::Code::kNoInput ? path.error()
+                                                                        : run.error());
   }
 
   [[nodiscard]] base::Result<void> write(const model::Gate& gate) const {
-    TRY(write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-      (json_ == "-" ? report::write_gate_json : report::write_gate_table)(gate, style, sink);
-      return {};
-    }));
+    TRY(write_to(choice_, STDOUT_FILENO,
+                 [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+                   (json_ == "-" ? report::write_gate_json : report::write_gate_table)(gate, style,
+                                                                                       sink);
+                   return {};
+                 }));
     using File = std::pair<const std::string*, report::WriteGate*>;
-    for (const auto& [path, form] : {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
-                                     File{&markdown_, report::write_gate_markdown}}) {
+    for (const auto& [path, form] :
+         {File{&json_, report::write_gate_json}, File{&junit_, report::write_gate_junit},
+          File{&markdown_, report::write_gate_markdown}}) {
       if (path->empty() || *path == "-") continue;
       TRY(check_output(*path));
       report::FileSink sink(*path);

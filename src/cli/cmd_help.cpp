@@ -50,8 +50,8 @@ class Help final : public Subcommand {
     }
     std::string hint = base::did_you_mean(topic_, known);
     if (hint.empty()) hint = "Name a command, columns or losses; all commands: rangescope help";
-    return base::fail(base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'", {},
-                      std::move(hint));
+    return base::fail(base::Code::kUsage, "there is no help for '" + base::printable(topic_) + "'",
+                      {}, std::move(hint));
   }
 
  private:
@@ -61,7 +61,9 @@ class Help final : public Subcommand {
     const std::filesystem::path folder(man_dir_);
     auto written = base::write_file(folder / "rangescope.1", man_overview(commands));
     for (const auto& command : commands)
-      if (written) written = base::write_file(folder / ("rangescope-" + command.name + ".1"), man_page(command));
+      if (written)
+        written =
+            base::write_file(folder / ("rangescope-" + command.name + ".1"), man_page(command));
     TRY(written);
     return 0;
   }

@@ -1,4 +1,5 @@
-// `rangescope mcp`: python/rangescope/mcp.py in place of this process, with this program as its command.
+// `rangescope mcp`: python/rangescope/mcp.py in place of this process, with this program as its
+// command.
 #include <unistd.h>
 
 #include <array>
@@ -16,7 +17,8 @@ namespace {
 
 // -I: neither the current folder nor PYTHONPATH is searched for modules.
 constexpr const char* kStart =
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from rangescope.mcp import main; sys.exit(main())";
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from rangescope.mcp import main; "
+    "sys.exit(main())";
 
 class Mcp final : public Subcommand {
  public:
@@ -40,7 +42,8 @@ class Mcp final : public Subcommand {
       argv.at(next++) = root_.c_str();
     }
     ::execvp(argv.front(), const_cast<char**>(argv.data()));
-    return base::fail(base::Code::kToolMissing, std::string("cannot run python3: ") + std::strerror(errno), "PATH",
+    return base::fail(base::Code::kToolMissing,
+                      std::string("cannot run python3: ") + std::strerror(errno), "PATH",
                       "Install Python 3.9 or later");
   }
 

@@ -28,7 +28,8 @@
 namespace rangescope::cli {
 namespace {
 
-// What `rangescope metrics` and `rangescope metrics plan` print: groups of metrics, and what counting them costs.
+// What `rangescope metrics` and `rangescope metrics plan` print: groups of metrics, and what
+// counting them costs.
 
 std::size_t occurrences(const collect::native::CounterPlan& plan, int rounds) {
   return plan.passes * static_cast<std::size_t>(rounds);
@@ -52,9 +53,11 @@ nlohmann::json to_json(const model::MetricGroup& group) {
   return out;
 }
 
-std::string metric_page(const collect::native::MetricInfo& metric, const std::string& chip, const std::string& cupti) {
-  return metric.name + " (" + chip + ")\n  " + metric.description + "\n  unit of hardware: " + metric.hardware +
-         "\n  dimension: " + metric.dimension + "\n  source: " + cupti + "\n";
+std::string metric_page(const collect::native::MetricInfo& metric, const std::string& chip,
+                        const std::string& cupti) {
+  return metric.name + " (" + chip + ")\n  " + metric.description +
+         "\n  unit of hardware: " + metric.hardware + "\n  dimension: " + metric.dimension +
+         "\n  source: " + cupti + "\n";
 }
 
 nlohmann::json metric_json(const collect::native::MetricInfo& metric, const std::string& chip) {
@@ -70,64 +73,78 @@ std::string groups_page(std::span<const model::MetricGroup> groups) {
   std::string text;
   for (const auto& group : groups) text += name_line(group.name, group.title);
   return text +
-         "\nOne of them: rangescope metrics show NAME. Cost: rangescope metrics plan --metrics NAME --chip GH100\n";
+         "\nOne of them: rangescope metrics show NAME. Cost: rangescope metrics plan --metrics "
+         "NAME --chip GH100\n";
 }
 
 std::string group_page(const model::MetricGroup& group) {
   std::string text = group.name + ": " + group.title + "\n" + group.explain + "\n\ncounters\n";
   for (const auto& counter : group.counters) {
-    text +=
-        "  " + name_line(counter.alias, base::join(counter.any, " or ") + (counter.absent ? " (may be missing)" : ""));
+    text += "  " + name_line(counter.alias, base::join(counter.any, " or ") +
+                                                (counter.absent ? " (may be missing)" : ""));
   }
   text += "\nmetrics\n";
   for (const auto& metric : group.metrics) {
-    text +=
-        "  " + metric.name + " [" + metric.unit + "] = " + metric.formula.text() + "\n      " + metric.explain + "\n";
+    text += "  " + metric.name + " [" + metric.unit + "] = " + metric.formula.text() + "\n      " +
+            metric.explain + "\n";
   }
   return text;
 }
 
-nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
-  nlohmann::json out = {{"schema", "rangescope.plan/1"},
-                        {"chip", plan.chip},
-                        {"source", cupti},
-                        {"metrics", plan.metrics},
-                        {"passes", plan.passes},
-                        {"configurations", nlohmann::json::array()},
-                        {"rounds", rounds},
-                        {"occurrences", {{"one_round", plan.passes}, {"all_rounds", occurrences(plan, rounds)}}},
-                        {"share_a_pass", plan.together},
-                        {"notes", plan.notes}};
+nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds,
+                         const std::string& cupti) {
+  nlohmann::json out = {
+      {"schema", "rangescope.plan/1"},
+      {"chip", plan.chip},
+      {"source", cupti},
+      {"metrics", plan.metrics},
+      {"passes", plan.passes},
+      {"configurations", nlohmann::json::array()},
+      {"rounds", rounds},
+      {"occurrences", {{"one_round", plan.passes}, {"all_rounds", occurrences(plan, rounds)}}},
+      {"share_a_pass", plan.together},
+      {"notes", plan.notes}};
   for (const auto& one : plan.configurations)
     out["configurations"].push_back({{"passes", one.passes}, {"metrics", one.metrics}});
   for (const auto& cost : plan.costs) {
-    nlohmann::json item = {{"metric", cost.metric}, {"passes_alone", cost.alone}, {"passes_saved_without", cost.saved}};
-    if (!cost.cheaper.empty()) item["cheaper"] = {{"metric", cost.cheaper}, {"passes_alone", cost.cheaper_passes}};
+    nlohmann::json item = {{"metric", cost.metric},
+                           {"passes_alone", cost.alone},
+                           {"passes_saved_without", cost.saved}};
+    if (!cost.cheaper.empty())
+      item["cheaper"] = {{"metric", cost.cheaper}, {"passes_alone", cost.cheaper_passes}};
     out["costs"].push_back(std::move(item));
   }
   return out;
 }
 
-std::string plan_page(const collect::native::CounterPlan& plan, int rounds, const std::string& cupti) {
-  std::string text = fmt::format("{}: {} in {} ({})\n", plan.chip, base::counted(plan.metrics.size(), "metric"),
-                                 base::counted(plan.passes, "pass"), cupti);
-  text += fmt::format("A range needs {} for one complete set, {} for {}, and a few before them to warm up.\n\n",
-                      base::counted(plan.passes, "instance"), occurrences(plan, rounds),
-                      base::counted(static_cast<std::size_t>(rounds), "round"));
+std::string plan_page(const collect::native::CounterPlan& plan, int rounds,
+                      const std::string& cupti) {
+  std::string text =
+      fmt::format("{}: {} in {} ({})\n", plan.chip, base::counted(plan.metrics.size(), "metric"),
+                  base::counted(plan.passes, "pass"), cupti);
+  text += fmt::format(
+      "A range needs {} for one complete set, {} for {}, and a few before them to warm up.\n\n",
+      base::counted(plan.passes, "instance"), occurrences(plan, rounds),
+      base::counted(static_cast<std::size_t>(rounds), "round"));
   if (plan.configurations.size() > 1) {
-    text += fmt::format("CUPTI cannot count them together: {} configurations, each in separate instances\n",
-                        plan.configurations.size());
+    text += fmt::format(
+        "CUPTI cannot count them together: {} configurations, each in separate instances\n",
+        plan.configurations.size());
     for (const auto& one : plan.configurations)
-      text += fmt::format("  {}: {}\n", base::counted(one.passes, "pass"), base::join(one.metrics, ", "));
+      text += fmt::format("  {}: {}\n", base::counted(one.passes, "pass"),
+                          base::join(one.metrics, ", "));
     text += "\n";
   }
   text += fmt::format("{:>5} {:>7}  metric\n", "alone", "saves");
   for (const auto& cost : plan.costs) {
     text += fmt::format("{:>5} {:>7}  {}\n", cost.alone, cost.saved, cost.metric);
     if (!cost.cheaper.empty())
-      text += fmt::format("{:>13}  cheaper: {} ({} alone)\n", "", cost.cheaper, cost.cheaper_passes);
+      text +=
+          fmt::format("{:>13}  cheaper: {} ({} alone)\n", "", cost.cheaper, cost.cheaper_passes);
   }
-  text += "\nalone: passes of the metric by itself; saves: passes saved by leaving it out of this set\n";
+  text +=
+      "\nalone: passes of the metric by itself; saves: passes saved by leaving it out of this "
+      "set\n";
   for (const auto& set : plan.together) {
     if (set.size() > 1) text += "one pass collects: " + base::join(set, ", ") + "\n";
   }
@@ -152,18 +169,22 @@ std::string quoted(const std::string& text) {
   return "\"" + base::replace_all(base::replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
 }
 
-std::string line(const std::string& what, double measured, const double* sheet, std::string_view unit) {
+std::string line(const std::string& what, double measured, const double* sheet,
+                 std::string_view unit) {
   std::string text = fmt::format("{:<14} {:>14}", what, base::format_si(measured, unit));
   if (sheet != nullptr && *sheet > 0)
-    text += fmt::format(" {:>14}  {:>4.0f} %", base::format_si(*sheet, unit), measured / *sheet * 100);
+    text +=
+        fmt::format(" {:>14}  {:>4.0f} %", base::format_si(*sheet, unit), measured / *sheet * 100);
   return text + "\n";
 }
 
 /// What was measured beside the data sheet's values; `sheet` may be null.
 std::string calibration_table(const Calibration& c, const model::Peaks* sheet) {
-  std::string text = c.device + ", driver for CUDA " + c.driver + "\n" +
-                     fmt::format("{:<14} {:>14} {:>14}\n", "", "measured", sheet != nullptr ? "data sheet" : "");
-  text += line("memory", c.memory_bytes_per_s, sheet != nullptr ? &sheet->memory_bytes_per_s : nullptr, "B/s");
+  std::string text =
+      c.device + ", driver for CUDA " + c.driver + "\n" +
+      fmt::format("{:<14} {:>14} {:>14}\n", "", "measured", sheet != nullptr ? "data sheet" : "");
+  text += line("memory", c.memory_bytes_per_s,
+               sheet != nullptr ? &sheet->memory_bytes_per_s : nullptr, "B/s");
   for (const auto& [key, rate] : c.flop_per_s) {
     const auto found = sheet == nullptr ? c.flop_per_s.end() : sheet->flop_per_s.find(key);
     const bool known = sheet != nullptr && found != sheet->flop_per_s.end();
@@ -195,14 +216,17 @@ std::string calibration_yaml(const Calibration& c, const model::Peaks* sheet) {
 /// "nvidia-h200.yaml" of "NVIDIA H200".
 std::string calibration_file(const std::string& device) {
   std::string name;
-  for (const char c : base::lower(device)) name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+  for (const char c : base::lower(device))
+    name += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
   return name + ".yaml";
 }
 
 using wire::planner::MetricKind;
 
 constexpr std::array<std::pair<MetricKind, const char*>, 3> kKinds = {
-    {{MetricKind::kCounter, "counter"}, {MetricKind::kRatio, "ratio"}, {MetricKind::kThroughput, "throughput"}}};
+    {{MetricKind::kCounter, "counter"},
+     {MetricKind::kRatio, "ratio"},
+     {MetricKind::kThroughput, "throughput"}}};
 
 /// "a,b" as a list.
 base::Result<std::vector<std::string>> metric_names(const std::vector<std::string>& options) {
@@ -210,7 +234,8 @@ base::Result<std::vector<std::string>> metric_names(const std::vector<std::strin
   for (const std::string& option : options) {
     for (const std::string_view item : base::split(option, ',')) {
       const std::string_view name = base::trim(item);
-      if (name.empty()) return base::fail(base::Code::kUsage, "an empty name in '" + option + "'", "--metrics");
+      if (name.empty())
+        return base::fail(base::Code::kUsage, "an empty name in '" + option + "'", "--metrics");
       names.emplace_back(name);
     }
   }
@@ -260,8 +285,8 @@ class Metrics final : public Subcommand {
     if (!can && can.error().code == base::Code::kToolMissing) {
       const auto conf = config::shipped_folder();
       if (auto known = conf ? collect::newest_known("ncu", *conf / "tools") : can; known) {
-        base::warn("no ncu was found here; these are those of ncu " + collect::to_string(known->version) +
-                   ", the newest version that is known");
+        base::warn("no ncu was found here; these are those of ncu " +
+                   collect::to_string(known->version) + ", the newest version that is known");
         can = std::move(known);
       }
     }
@@ -272,23 +297,28 @@ class Metrics final : public Subcommand {
       for (const std::string& section : can->sections) text += section + "\n";
     else
       for (const auto& [set, sections] : can->sets)
-        text += set + (set == can->default_set ? " (default)" : "") + ": " + base::join(sections, ", ") + "\n";
+        text += set + (set == can->default_set ? " (default)" : "") + ": " +
+                base::join(sections, ", ") + "\n";
     return put(text);
   }
 
   [[nodiscard]] base::Result<int> show(const std::vector<model::MetricGroup>& groups) const {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == what_; });
     if (group != groups.end()) return json_ ? put_json(to_json(*group)) : put(group_page(*group));
     auto planner = TRY(profile::open_planner());
     auto info = planner.describe(chip_, what_);
     if (!info) {
       base::Error error = info.error();
       std::vector<std::string> names(groups.size());
-      std::transform(groups.begin(), groups.end(), names.begin(), [](const auto& g) { return g.name; });
-      if (const std::string near = base::did_you_mean(what_, names); !near.empty()) error.hint = near;
+      std::transform(groups.begin(), groups.end(), names.begin(),
+                     [](const auto& g) { return g.name; });
+      if (const std::string near = base::did_you_mean(what_, names); !near.empty())
+        error.hint = near;
       return tl::make_unexpected(std::move(error));
     }
-    return json_ ? put_json(metric_json(*info, chip_)) : put(metric_page(*info, chip_, planner.cupti()));
+    return json_ ? put_json(metric_json(*info, chip_))
+                 : put(metric_page(*info, chip_, planner.cupti()));
   }
 
   [[nodiscard]] base::Result<int> search() const {
@@ -303,9 +333,11 @@ class Metrics final : public Subcommand {
           found.push_back({{"name", metric}, {"kind", title}}), lines += name_line(metric, title);
     }
     if (found.empty())
-      return base::fail(base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name",
-                        "metrics search",
-                        "Search for a shorter word, for example: rangescope metrics search bytes --chip " + chip_);
+      return base::fail(
+          base::Code::kNoInput, "no metric of " + chip_ + " has '" + what_ + "' in its name",
+          "metrics search",
+          "Search for a shorter word, for example: rangescope metrics search bytes --chip " +
+              chip_);
     return json_ ? put_json(found) : put(lines);
   }
 
@@ -330,7 +362,8 @@ class Metrics final : public Subcommand {
     if (const auto sampled = profile::plan_sampling({.metrics = planned.metrics}, planned.chip);
         sampled && sampled->left_out.empty())
       planned.notes.push_back(
-          "one pass of PM sampling holds them all, on the timeline of every instance: --sample-metrics " +
+          "one pass of PM sampling holds them all, on the timeline of every instance: "
+          "--sample-metrics " +
           base::join(planned.metrics, ","));
     return json_ ? put_json(plan_json(planned, rounds_, planner.cupti()))
                  : put(plan_page(planned, rounds_, planner.cupti()));

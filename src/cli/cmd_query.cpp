@@ -28,9 +28,12 @@ namespace {
 
 using report::tables::RowFormat;
 
-/// What was named as a database of SQLite with the wanted tables. `places` takes long, and fills columns of others too.
-base::Result<base::Database> sqlite_of(const std::string& root, const std::vector<std::string>& named,
-                                       const analyze::Options& analysis, const read::Options& reading, bool places,
+/// What was named as a database of SQLite with the wanted tables. `places` takes long, and fills
+/// columns of others too.
+base::Result<base::Database> sqlite_of(const std::string& root,
+                                       const std::vector<std::string>& named,
+                                       const analyze::Options& analysis,
+                                       const read::Options& reading, bool places,
                                        const std::function<bool(std::string_view table)>& wanted) {
   const auto one = TRY(profile::analyze_named(root, named, analysis, reading));
   auto database = TRY(base::Database::in_memory());
@@ -63,29 +66,35 @@ class Query final : public Subcommand {
   [[nodiscard]] base::Result<int> run() override {
     TRY(check_analysis(analysis_));
     if (report::tables::is_parquet_folder(input_))
-      return ask_duck([&](const base::Duck& duck) { return report::tables::open_parquet(duck, input_); });
+      return ask_duck(
+          [&](const base::Duck& duck) { return report::tables::open_parquet(duck, input_); });
     const auto job = runs::job::find_job(root_, input_);
     if (job && *job && !base::Duck::version().empty())
       return ask_duck([&](const base::Duck& duck) -> base::Result<void> {
-        auto written = profile::each_rank(
-            root_, {input_}, analysis_, reading_,
-            [&](const profile::Analyzed& one, const std::string& name, std::optional<std::uint32_t> rank) {
-              return report::tables::write_duck({one.report, one.session, places(one)}, {name, rank}, duck,
-                                                [this](std::string_view table) { return names(table); });
-            });
+        auto written =
+            profile::each_rank(root_, {input_}, analysis_, reading_,
+                               [&](const profile::Analyzed& one, const std::string& name,
+                                   std::optional<std::uint32_t> rank) {
+                                 return report::tables::write_duck(
+                                     {one.report, one.session, places(one)}, {name, rank}, duck,
+                                     [this](std::string_view table) { return names(table); });
+                               });
         return written ? duck.lock({}) : written;
       });
     return ask_sqlite();
   }
 
  private:
-  [[nodiscard]] bool names(std::string_view table) const { return base::lower(sql_).find(table) != std::string::npos; }
+  [[nodiscard]] bool names(std::string_view table) const {
+    return base::lower(sql_).find(table) != std::string::npos;
+  }
 
   [[nodiscard]] model::Places places(const profile::Analyzed& one) const {
     return names("place") ? analyze::find_places(one.session, analysis_) : model::Places{};
   }
 
-  [[nodiscard]] base::Result<int> ask_duck(const std::function<base::Result<void>(const base::Duck&)>& fill) const {
+  [[nodiscard]] base::Result<int> ask_duck(
+      const std::function<base::Result<void>(const base::Duck&)>& fill) const {
     const DuckHere here(analysis_.threads);
     if (!here.duck) return tl::make_unexpected(here.duck.error());
     TRY(fill(*here.duck));
@@ -115,7 +124,8 @@ class Query final : public Subcommand {
       return base::fail(base::Code::kUsage, "this is not a SELECT", "SQL",
                         "Write one SELECT; nothing can be changed here");
     base::Deadline timer(
-        most_, base::Deadline::thread_time(), [&] { database.interrupt(); }, [] { give_up(nullptr); });
+        most_, base::Deadline::thread_time(), [&] { database.interrupt(); },
+        [] { give_up(nullptr); });
     return print_all(*statement, [&] { return timer.over(); });
   }
 
@@ -129,9 +139,11 @@ class Query final : public Subcommand {
   }
 
   template <class Rows>
-  [[nodiscard]] base::Result<int> print_all(Rows& rows, const std::function<bool()>& over = {}) const {
+  [[nodiscard]] base::Result<int> print_all(Rows& rows,
+                                            const std::function<bool()>& over = {}) const {
     report::DescriptorSink sink(STDOUT_FILENO, "standard output");
-    auto printed = report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
+    auto printed =
+        report::tables::print_rows(rows, format_, sink, style_on(STDOUT_FILENO, {}).width);
     if (printed) printed = sink.finish();
     if (!printed && over && over()) return tl::make_unexpected(base::took_too_long());
     TRY(printed);
@@ -151,7 +163,8 @@ class Export final : public Subcommand {
   Export() : Subcommand("export") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_).required().expected(1, 1000);
-    std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}}, {"parquet", {std::nullopt, true}}};
+    std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}},
+                                                       {"parquet", {std::nullopt, true}}};
     for (const auto& [name, format] : report::tables::kRowFormats)
       if (format != RowFormat::kTable) formats.emplace_back(name, To{format});
     app.add_choice("-f,--format", to_, formats).required();
@@ -176,11 +189,12 @@ class Export final : public Subcommand {
       TRY(report::tables::write_file({one.report, one.session, places}, output_));
       return 0;
     }
-    const auto database = TRY(
-        sqlite_of(root_, inputs_, analysis_, reading_, true, [&](std::string_view table) { return table == table_; }));
+    const auto database = TRY(sqlite_of(root_, inputs_, analysis_, reading_, true,
+                                        [&](std::string_view table) { return table == table_; }));
     auto statement = TRY(database.prepare("select * from " + table_));
-    const ReportChoice choice{
-        .format = to_.rows == RowFormat::kCsv ? "csv" : "jsonl", .to = output_, .raw_cells = raw_cells_};
+    const ReportChoice choice{.format = to_.rows == RowFormat::kCsv ? "csv" : "jsonl",
+                              .to = output_,
+                              .raw_cells = raw_cells_};
     TRY(write_to(choice, STDOUT_FILENO, [&](report::Sink& sink, const report::Style&) {
       return report::tables::print_rows(statement, *to_.rows, sink, 0);
     }));
@@ -194,7 +208,8 @@ class Export final : public Subcommand {
       inputs_.pop_back();
     }
     if (output_.empty() || output_ == "-")
-      return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--format", "Name one: -f parquet DIR");
+      return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--format",
+                        "Name one: -f parquet DIR");
     TRY(check_analysis(analysis_));
     TRY(report::tables::check_parquet_folder(output_));
     const DuckHere here(analysis_.threads);
@@ -202,12 +217,14 @@ class Export final : public Subcommand {
     std::size_t ranks = 0;
     const auto written = profile::each_rank(
         root_, inputs_, analysis_, reading_,
-        [&](const profile::Analyzed& one, const std::string& job, std::optional<std::uint32_t> rank) {
+        [&](const profile::Analyzed& one, const std::string& job,
+            std::optional<std::uint32_t> rank) {
           ++ranks;
           const std::string folder = base::printable(output_);
           const base::Work writing(fmt::format("writing {}, rank {}", folder, ranks));
-          return report::tables::write_parquet({one.report, one.session, analyze::find_places(one.session, analysis_)},
-                                               {job, rank}, *here.duck, output_);
+          return report::tables::write_parquet(
+              {one.report, one.session, analyze::find_places(one.session, analysis_)}, {job, rank},
+              *here.duck, output_);
         });
     TRY(written);
     base::info(base::counted(ranks, "rank") + " in " + output_ + "; ask it: rangescope query " +

@@ -54,12 +54,13 @@ class Report final : public Subcommand {
     if (!separate_) return report_on(inputs_);
     if (inputs_.size() > 1 && exporter->kind != report::Exporter::Kind::kText) {
       return base::fail(base::Code::kUsage,
-                        std::to_string(inputs_.size()) + " separate inputs in one " + choice_.format + " document",
+                        std::to_string(inputs_.size()) + " separate inputs in one " +
+                            choice_.format + " document",
                         "--format", "Write one report for each input, or leave --separate out");
     }
     if (inputs_.size() > 1 && !split_.empty())
-      return base::fail(base::Code::kUsage, "several separate inputs and one folder of regions", "--split-regions",
-                        "Write one report for each input");
+      return base::fail(base::Code::kUsage, "several separate inputs and one folder of regions",
+                        "--split-regions", "Write one report for each input");
     if (inputs_.size() > 1 && !choice_.to.empty() && choice_.to != "-")
       return base::fail(base::Code::kUsage, "several separate inputs and one file", "--output",
                         "Write one report for each input");
@@ -74,13 +75,16 @@ class Report final : public Subcommand {
  private:
   /// Digests have no timeline, and nothing by rank but sums.
   [[nodiscard]] base::Result<void> choose_source() {
-    const bool table = choice_.format == "table" || choice_.format == "md" || choice_.format == "csv" ||
-                       choice_.format == "json" || choice_.format == "jsonl";
-    const bool suffice = table && reading_.ranks.empty() && !choice_.style.per_rank && !choice_.style.all &&
-                         choice_.style.cpu.empty() && split_.empty() && profile::digests_suffice(analysis_);
+    const bool table = choice_.format == "table" || choice_.format == "md" ||
+                       choice_.format == "csv" || choice_.format == "json" ||
+                       choice_.format == "jsonl";
+    const bool suffice = table && reading_.ranks.empty() && !choice_.style.per_rank &&
+                         !choice_.style.all && choice_.style.cpu.empty() && split_.empty() &&
+                         profile::digests_suffice(analysis_);
     if (!merged_.empty()) from_ = profile::JobFrom::kDigests;
     if (from_ == profile::JobFrom::kDigests && !suffice)
-      return base::fail(base::Code::kUsage, "digests cannot answer this", merged_.empty() ? "--digests" : "--merged",
+      return base::fail(base::Code::kUsage, "digests cannot answer this",
+                        merged_.empty() ? "--digests" : "--merged",
                         "Leave it out to open the captures of all ranks");
     if (!suffice) from_ = profile::JobFrom::kCaptures;
     return {};
@@ -89,7 +93,8 @@ class Report final : public Subcommand {
   /// Readers go back and forth in a file, so standard input becomes one for as long as this lives.
   [[nodiscard]] base::Result<std::filesystem::path> standard_input() {
     if (::isatty(STDIN_FILENO) != 0)
-      return base::fail(base::Code::kUsage, "standard input is a terminal", "-", "Pipe a report into it");
+      return base::fail(base::Code::kUsage, "standard input is a terminal", "-",
+                        "Pipe a report into it");
     if (!folder_) folder_.emplace("rangescope-report");
     const std::filesystem::path file = folder_->path() / "standard-input";
     report::FileSink sink(file.string());
@@ -97,22 +102,25 @@ class Report final : public Subcommand {
     for (ssize_t n = 0; (n = ::read(STDIN_FILENO, buffer, sizeof buffer)) != 0;) {
       if (n < 0 && errno == EINTR) continue;
       if (n < 0)
-        return base::fail(base::Code::kIo, std::string("reading failed: ") + std::strerror(errno), "standard input");
+        return base::fail(base::Code::kIo, std::string("reading failed: ") + std::strerror(errno),
+                          "standard input");
       sink.write({buffer, static_cast<std::size_t>(n)});
     }
     TRY(sink.finish());
     return file;
   }
   [[nodiscard]] base::Result<int> report_on(const std::vector<std::string>& inputs) const {
-    const auto analyzed = TRY(profile::analyze_named(root_, inputs, analysis_, reading_, from_, merged_));
+    const auto analyzed =
+        TRY(profile::analyze_named(root_, inputs, analysis_, reading_, from_, merged_));
     TRY(write_report(analyzed, choice_, STDOUT_FILENO));
     if (!split_.empty()) {
       const auto folders = TRY(profile::split_regions(split_, analyzed));
       base::info(base::counted(folders, "region") + " in " + split_);
     }
     if (strict_ && profile::has_loss(analyzed.report)) {
-      return base::fail(base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
-                        "See the data losses below the table; without --strict they do not fail the command");
+      return base::fail(
+          base::Code::kDataLoss, "data was lost", base::join(inputs, ", "),
+          "See the data losses below the table; without --strict they do not fail the command");
     }
     return 0;
   }

@@ -35,7 +35,8 @@ RANGESCOPE_EMBED(history_head, RANGESCOPE_HTML);
 namespace rangescope::cli {
 namespace {
 
-// What `rangescope runs` prints of a team's store (runs/store.hpp): the list of pushes, the history of a region.
+// What `rangescope runs` prints of a team's store (runs/store.hpp): the list of pushes, the history
+// of a region.
 
 std::string short_commit(const std::string& commit, bool dirty) {
   return commit.empty() ? "-" : commit.substr(0, 10) + (dirty ? "+" : "");
@@ -65,7 +66,8 @@ std::vector<HistoryRow> history_rows(const runs::History& history) {
   for (const runs::HistoryPoint& point : history.points) {
     const auto& values = point.values;
     const std::size_t half = values.size() / 2;
-    const double median = values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+    const double median =
+        values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
     HistoryRow row{&point, values.front(), median, values.back(), {}};
     const auto found = before.find(point.machine);
     if (found != before.end() && found->second > 0) row.change = median / found->second - 1;
@@ -82,19 +84,25 @@ std::string change_text(const HistoryRow& row) {
 /// Medians over the pushes in order, a line for each machine.
 std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   constexpr double kWidth = 960, kHeight = 300, kLeft = 90, kTop = 12, kBottom = 30;
-  constexpr std::string_view kColors[] = {"#2f6fde", "#d9822b", "#0b7a3e", "#a3319b", "#8a6d00", "#5d6878"};
+  constexpr std::string_view kColors[] = {"#2f6fde", "#d9822b", "#0b7a3e",
+                                          "#a3319b", "#8a6d00", "#5d6878"};
   double most = 0;
   for (const HistoryRow& row : rows) most = std::max(most, row.most);
   if (most <= 0) most = 1;
   const auto x = [&](std::size_t i) {
-    return kLeft + (static_cast<double>(i) + 0.5) * (kWidth - kLeft) / static_cast<double>(rows.size());
+    return kLeft +
+           (static_cast<double>(i) + 0.5) * (kWidth - kLeft) / static_cast<double>(rows.size());
   };
-  const auto y = [&](double value) { return kTop + (1 - value / most) * (kHeight - kTop - kBottom); };
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"history\">\n", kWidth, kHeight);
+  const auto y = [&](double value) {
+    return kTop + (1 - value / most) * (kHeight - kTop - kBottom);
+  };
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"history\">\n",
+                                kWidth, kHeight);
   for (int tick = 0; tick <= 4; ++tick) {
     const double value = most * tick / 4;
     svg += fmt::format(
-        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\">{}</text>\n",
+        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" "
+        "y=\"{:.1f}\">{}</text>\n",
         kLeft, kWidth, y(value), y(value), kLeft - 6, y(value) + 4,
         report::markup_escaped(report::format_value(value, unit)));
   }
@@ -104,15 +112,19 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   for (const auto& [machine, points] : machines) {
     const std::string_view stroke = kColors[color++ % std::size(kColors)];
     std::string line;
-    for (const std::size_t i : points) line += fmt::format("{:.1f},{:.1f} ", x(i), y(rows[i].median));
-    svg += fmt::format("<g stroke=\"{}\" fill=\"{}\"><polyline fill=\"none\" points=\"{}\"/>\n", stroke, stroke, line);
+    for (const std::size_t i : points)
+      line += fmt::format("{:.1f},{:.1f} ", x(i), y(rows[i].median));
+    svg += fmt::format("<g stroke=\"{}\" fill=\"{}\"><polyline fill=\"none\" points=\"{}\"/>\n",
+                       stroke, stroke, line);
     for (const std::size_t i : points) {
       const HistoryRow& row = rows[i];
       svg += fmt::format(
-          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/><circle cx=\"{0:.1f}\" cy=\"{3:.1f}\" "
+          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/><circle "
+          "cx=\"{0:.1f}\" cy=\"{3:.1f}\" "
           "r=\"4\"><title>{4}</title></circle>\n",
           x(i), y(row.least), y(row.most), y(row.median),
-          report::markup_escaped(fmt::format("{} {} {}: {}", minute_text(row.point->began_unix_ns), row.point->name,
+          report::markup_escaped(fmt::format("{} {} {}: {}", minute_text(row.point->began_unix_ns),
+                                             row.point->name,
                                              short_commit(row.point->commit, row.point->dirty),
                                              report::format_value(row.median, unit))));
     }
@@ -121,8 +133,8 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   return svg + "</svg>\n";
 }
 
-/// A line a push, below the name of the region: its commit, the median over its runs, and the change from the push of
-/// the same machine before it.
+/// A line a push, below the name of the region: its commit, the median over its runs, and the
+/// change from the push of the same machine before it.
 report::Document history_document(const runs::History& history, const std::string& tag) {
   report::Grid grid({{"began (UTC)", false},
                      {"run", false, true},
@@ -208,11 +220,13 @@ std::string history_json(const runs::History& history, const std::string& tag) {
   return base::printable_json(out.dump(2)) + "\n";
 }
 
-/// The same as one offline page with a plot: medians in a line for each machine, a bar from least to most.
+/// The same as one offline page with a plot: medians in a line for each machine, a bar from least
+/// to most.
 std::string history_html(const runs::History& history, const std::string& tag) {
   report::Document page = history_document(history, tag);
-  page.sections.front().blocks.emplace(page.sections.front().blocks.begin(),
-                                       report::Markup{plot(history_rows(history), unit_of(tag)), "", ""});
+  page.sections.front().blocks.emplace(
+      page.sections.front().blocks.begin(),
+      report::Markup{plot(history_rows(history), unit_of(tag)), "", ""});
   report::StringSink sink;
   report::render_html(page, sink);
   return std::string(rangescope_history_head) + sink.text() + "</body></html>\n";
@@ -234,7 +248,8 @@ class Runs final : public Subcommand {
     const Arguments push = word("push", &Runs::push);
     const Arguments history = word("history", &Runs::history);
     app.optional_subcommand();
-    for (const Arguments& each : {list, show, prune, verify, stats, imported, push}) each.add_option("--runs", root_);
+    for (const Arguments& each : {list, show, prune, verify, stats, imported, push})
+      each.add_option("--runs", root_);
     for (const Arguments& each : {list, show, stats}) each.add_flag("--json", json_);
     app.add_flag("--json", json_).hidden();
     show.add_option("run", said_);
@@ -269,7 +284,8 @@ class Runs final : public Subcommand {
   [[nodiscard]] base::Result<int> list() const {
     if (!store_.empty()) return list_stored();
     auto runs = runs::list_runs(root_);
-    for (const auto& job : runs::job::list_jobs(root_))  // a job's ranks are adjacent, after the single runs
+    for (const auto& job :
+         runs::job::list_jobs(root_))  // a job's ranks are adjacent, after the single runs
       for (const auto& run : runs::list_runs(job)) runs.push_back(run);
     if (json_) return put_json(runs_json(runs));
     if (!runs.empty()) return put(runs_grid(runs));
@@ -279,7 +295,8 @@ class Runs final : public Subcommand {
 
   [[nodiscard]] base::Result<int> import_files() const {
     const auto run = TRY(profile::import_files(inputs_, root_, arguments(), read_));
-    base::info(base::counted(inputs_.size(), "file") + " in " + run.string() + "; see it: rangescope report " +
+    base::info(base::counted(inputs_.size(), "file") + " in " + run.string() +
+               "; see it: rangescope report " +
                base::shell_quote(root_ == runs::kDefaultRoot ? "latest" : run.string()));
     return 0;
   }
@@ -296,7 +313,8 @@ class Runs final : public Subcommand {
     const auto store = TRY(runs::Store::open(store_));
     const auto inputs = pushed_.empty() ? std::vector<std::string>{"latest"} : pushed_;
     if (inputs.size() > 1 && !name_.empty())
-      return base::fail(base::Code::kUsage, "several runs and one name", "--name", "Push them one by one");
+      return base::fail(base::Code::kUsage, "several runs and one name", "--name",
+                        "Push them one by one");
     for (const std::string& input : inputs) {
       const auto side = TRY(profile::load_pushed(input, {root_, nsys_, 0}));
       const std::string name = name_.empty() ? side.label : name_;
@@ -309,16 +327,19 @@ class Runs final : public Subcommand {
 
   [[nodiscard]] base::Result<int> history() const {
     if (model::find_measure(metric_) == nullptr && !metric_.starts_with("metrics."))
-      return base::fail(base::Code::kUsage, "there is no measure '" + base::printable(metric_) + "'", "--metric",
+      return base::fail(base::Code::kUsage,
+                        "there is no measure '" + base::printable(metric_) + "'", "--metric",
                         base::did_you_mean(metric_, model::measure_tags()));
     TRY(check_destination(choice_, STDOUT_FILENO));
     const auto store = TRY(runs::Store::open(store_));
     const auto history = TRY(store.history(said_, metric_));
-    const auto written =
-        write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          sink.write(choice_.format == "html"   ? history_html(history, metric_)
-                     : choice_.format == "json" ? history_json(history, metric_)
-                                                : report::terminal_text(history_document(history, metric_), style));
+    const auto written = write_to(
+        choice_, STDOUT_FILENO,
+        [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+          sink.write(choice_.format == "html" ? history_html(history, metric_)
+                     : choice_.format == "json"
+                         ? history_json(history, metric_)
+                         : report::terminal_text(history_document(history, metric_), style));
           return {};
         });
     TRY(written);
@@ -351,7 +372,8 @@ class Runs final : public Subcommand {
       print(candidate.path.string() + "\n");
     }
     std::fflush(stdout);
-    std::string what = jobs < candidates.size() ? base::counted(candidates.size() - jobs, "run") + ", " : "";
+    std::string what =
+        jobs < candidates.size() ? base::counted(candidates.size() - jobs, "run") + ", " : "";
     if (jobs > 0) what += base::counted(jobs, "job") + ", ";
     what += base::format_bytes(static_cast<double>(bytes));
     if (dry_run_) {
@@ -360,11 +382,13 @@ class Runs final : public Subcommand {
     }
     if (!yes_ && !confirmed("delete " + what + "? [y/N] "))
       return base::fail(base::Code::kUsage, "nothing was deleted", {},
-                        ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes" : "Pass --yes where nobody can answer");
+                        ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes"
+                                                    : "Pass --yes where nobody can answer");
     std::vector<base::Error> failures;
     for (const auto& candidate : candidates) {
       const bool is_job = runs::job::is_job(candidate.path);
-      auto removed = is_job ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
+      auto removed =
+          is_job ? runs::job::remove_job(candidate.path) : runs::remove_run(candidate.path);
       if (!removed) failures.push_back(std::move(removed.error()));
     }
     if (failures.empty()) {
@@ -390,11 +414,12 @@ class Runs final : public Subcommand {
   [[nodiscard]] base::Result<int> verify() const {
     const auto run = TRY(runs::find_run(root_, said_));
     const auto differences = TRY(runs::verify(run));
-    for (const auto& difference : differences) print(difference.path + ": " + difference.what + "\n");
+    for (const auto& difference : differences)
+      print(difference.path + ": " + difference.what + "\n");
     if (!differences.empty()) {
       return base::fail(base::Code::kBadData,
-                        base::counted(differences.size(), "file has changed", "files have changed"), run.string(),
-                        "Do not rely on this run, or restore it from a copy");
+                        base::counted(differences.size(), "file has changed", "files have changed"),
+                        run.string(), "Do not rely on this run, or restore it from a copy");
     }
     base::info("all files are unchanged: " + run.string());
     return 0;

@@ -34,7 +34,8 @@ std::size_t terminal_width(int fd) {
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   if (const char* value = std::getenv("COLUMNS"))
-    if (const auto columns = base::to_int(value); columns && *columns > 0) return static_cast<std::size_t>(*columns);
+    if (const auto columns = base::to_int(value); columns && *columns > 0)
+      return static_cast<std::size_t>(*columns);
   return kWidthElsewhere;
 }
 
@@ -51,10 +52,11 @@ bool wants_color(int fd, const std::string& choice) {
   return is_terminal(fd) && (no_color == nullptr || *no_color == '\0') && !dumb;
 }
 
-/// Does another word of the command line, the program's among them, name this file? What stands behind an option for
-/// outputs is the output itself.
+/// Does another word of the command line, the program's among them, name this file? What stands
+/// behind an option for outputs is the output itself.
 bool is_input(const std::filesystem::path& to) {
-  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--json", "--junit", "--markdown"};
+  static constexpr std::string_view kOutputs[] = {"-o", "--output", "--json", "--junit",
+                                                  "--markdown"};
   const auto& words = arguments();
   std::error_code error;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -65,7 +67,8 @@ bool is_input(const std::filesystem::path& to) {
     const auto equals = words[i].find('=');
     if (equals != std::string::npos && names_output(words[i].substr(0, equals))) continue;
     if (words[i].starts_with("-o")) continue;
-    for (const std::string& word : {words[i], equals == std::string::npos ? words[i] : words[i].substr(equals + 1)})
+    for (const std::string& word :
+         {words[i], equals == std::string::npos ? words[i] : words[i].substr(equals + 1)})
       if (!word.empty() && std::filesystem::equivalent(word, to, error)) return true;
   }
   return false;
@@ -82,10 +85,12 @@ base::Result<void> check_output(const std::filesystem::path& to) {
     auto refused = base::Replacement::begin(to);  // its error names it
     return refused ? base::Result<void>() : base::fail(std::move(refused));
   }
-  if (is_input(to)) return base::fail(base::Code::kUsage, "the output is an input", to.string(), "Name another file.");
+  if (is_input(to))
+    return base::fail(base::Code::kUsage, "the output is an input", to.string(),
+                      "Name another file.");
   if (const std::string what = profile::kept_file(to); !what.empty())
-    return base::fail(base::Code::kUsage, "it is " + what + ", which is not overwritten", to.string(),
-                      "Name another file, or remove this one first.");
+    return base::fail(base::Code::kUsage, "it is " + what + ", which is not overwritten",
+                      to.string(), "Name another file, or remove this one first.");
   return {};
 }
 
@@ -119,21 +124,27 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
   profile::Talk talk;
   talk.quiet = is_quiet();
   if (!is_quiet() || !choice.to.empty() || choice.format != report::kDefaultFormat)
-    talk.report = [&choice, fd](const profile::Analyzed& analyzed) { return write_report(analyzed, choice, fd, true); };
+    talk.report = [&choice, fd](const profile::Analyzed& analyzed) {
+      return write_report(analyzed, choice, fd, true);
+    };
   talk.report_tells = choice.to.empty();
   talk.finding = [&choice](const model::Finding& finding) {
-    if (!is_quiet()) std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(), stderr);
+    if (!is_quiet())
+      std::fputs(report::finding_text(finding, style_on(STDERR_FILENO, choice).color).c_str(),
+                 stderr);
   };
   return talk;
 }
 
 void say_kept(const std::filesystem::path& run, bool in_default_root) {
   std::error_code error;
-  if (!std::filesystem::exists(run, error)) return;  // the program may have removed it, which was reported
+  if (!std::filesystem::exists(run, error))
+    return;  // the program may have removed it, which was reported
   // Not relative(run, error): that throws where the working directory was removed.
   const auto here = std::filesystem::current_path(error);
   const auto below = [&](const std::filesystem::path& folder) {
-    const auto path = error ? std::filesystem::path() : std::filesystem::relative(run, folder, error);
+    const auto path =
+        error ? std::filesystem::path() : std::filesystem::relative(run, folder, error);
     return error || path.string().starts_with("..") ? std::string() : path.string();
   };
   const std::string relative = below(here), shown = relative.empty() ? run.string() : relative;
@@ -141,7 +152,8 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   in_default_root = in_default_root && !below(here / runs::kDefaultRoot).empty();
   // The head of the report has its name already.
   base::info("run kept in " + (in_default_root ? std::string(runs::kDefaultRoot) : shown) +
-             "; see it again: rangescope report " + base::shell_quote(in_default_root ? "latest" : shown));
+             "; see it again: rangescope report " +
+             base::shell_quote(in_default_root ? "latest" : shown));
 }
 
 base::Result<void> check_values(const report::Style& style) {
@@ -156,32 +168,37 @@ base::Result<void> check_destination(const ReportChoice& choice, int fd) {
   const auto exporter = report::find_exporter(choice.format);
   if (choice.to.empty() && exporter && (*exporter)->kind == report::Exporter::Kind::kFile &&
       (fd == STDERR_FILENO || is_terminal(fd)))
-    return base::fail(base::Code::kUsage, choice.format + " is not readable on a terminal", "--format",
-                      "Name a file: -o report." + std::string((*exporter)->extension));
+    return base::fail(base::Code::kUsage, choice.format + " is not readable on a terminal",
+                      "--format", "Name a file: -o report." + std::string((*exporter)->extension));
   if (choice.to.empty() || choice.to == "-") return {};
   std::error_code ignored;
   const std::filesystem::path folder = std::filesystem::absolute(choice.to, ignored).parent_path();
   if (std::filesystem::is_directory(choice.to, ignored))
-    return base::fail(base::Code::kIo, "cannot write the file: it is a folder", choice.to, "Name a file in it");
+    return base::fail(base::Code::kIo, "cannot write the file: it is a folder", choice.to,
+                      "Name a file in it");
   if (!std::filesystem::is_directory(folder, ignored))
-    return base::fail(base::Code::kIo, "cannot write the file: its folder does not exist", choice.to,
+    return base::fail(base::Code::kIo, "cannot write the file: its folder does not exist",
+                      choice.to,
                       "Make the folder first: mkdir -p " + base::shell_quote(folder.string()));
   TRY(check_output(choice.to));
   if (::access(folder.c_str(), W_OK) != 0 && ::access(choice.to.c_str(), W_OK) != 0)
-    return base::fail(base::Code::kIo, std::string("cannot write the file: ") + std::strerror(errno), choice.to);
+    return base::fail(base::Code::kIo,
+                      std::string("cannot write the file: ") + std::strerror(errno), choice.to);
   return {};
 }
 
-base::Result<void> write_to(const ReportChoice& choice, int default_fd,
-                            const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
-                            bool may_leave) {
+base::Result<void> write_to(
+    const ReportChoice& choice, int default_fd,
+    const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
+    bool may_leave) {
   const auto whole = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
     TRY(write(sink, style));
     return sink.finish();
   };
   if (choice.to.empty() || choice.to == "-") {
     const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
-    report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output", may_leave);
+    report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output",
+                                may_leave);
     return whole(sink, style_on(fd, choice));
   }
   TRY(check_output(choice.to));
@@ -189,12 +206,13 @@ base::Result<void> write_to(const ReportChoice& choice, int default_fd,
   report::FileSink sink(choice.to);
   report::FormulaGuard guarded(sink);
   const auto exporter = report::find_exporter(choice.format);
-  const bool guard = exporter && (*exporter)->kind == report::Exporter::Kind::kSheet && !choice.raw_cells;
+  const bool guard =
+      exporter && (*exporter)->kind == report::Exporter::Kind::kSheet && !choice.raw_cells;
   return whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice));
 }
 
-base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice, int default_fd,
-                                bool may_leave) {
+base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice,
+                                int default_fd, bool may_leave) {
   auto exporter = TRY(report::find_exporter(choice.format));
   const auto write = [&](report::Sink& sink, const report::Style& style) {
     return exporter->write(analyzed.report, &analyzed.session, style, sink);

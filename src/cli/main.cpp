@@ -5,7 +5,8 @@
 //   runs      list, show, prune, verify runs     cmd_runs.cpp
 //   help      this, man pages, completion        cmd_help.cpp
 //
-// app.cpp finds the subcommand and gives it its options; every other command is one word in its list.
+// app.cpp finds the subcommand and gives it its options; every other command is one word in its
+// list.
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,16 +25,16 @@ namespace {
 
 constexpr std::size_t kStack = 8 << 20;
 
-// Where the user's limit on stacks (ulimit -s 64) is too small for us and may not be raised, all of us runs on stacks
-// of our own. The limit stays as it is: it is the program's.
+// Where the user's limit on stacks (ulimit -s 64) is too small for us and may not be raised, all of
+// us runs on stacks of our own. The limit stays as it is: it is the program's.
 int run_on_own_stack(int argc, char** argv) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, kStack) == 0)
     (void)pthread_setattr_default_np(&attributes);
   static ucontext_t here, there;
   static int result;
-  void* const stack =
-      mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  void* const stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
   if (stack == MAP_FAILED || getcontext(&there) != 0) return rangescope::cli::run_app(argc, argv);
   there.uc_stack.ss_sp = stack;
   there.uc_stack.ss_size = kStack;

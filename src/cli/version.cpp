@@ -27,23 +27,25 @@ std::string cupti() {
 std::string version_text() {
   std::string text = base::tool_version() + "\n";
   if (!kCommit.empty()) text += fmt::format("commit {}, ", kCommit);
-  return text + fmt::format(
-                    "{} build, {}\n", kBuildType,
-                    kCupti == 0 ? "without CUPTI's headers: no GPU work is recorded" : "CUPTI " + cupti() + " headers");
+  return text + fmt::format("{} build, {}\n", kBuildType,
+                            kCupti == 0 ? "without CUPTI's headers: no GPU work is recorded"
+                                        : "CUPTI " + cupti() + " headers");
 }
 
 std::string version_json() {
-  nlohmann::ordered_json json = {{"schema", "rangescope.version/1"}, {"tool", base::tool_version()}};
+  nlohmann::ordered_json json = {{"schema", "rangescope.version/1"},
+                                 {"tool", base::tool_version()}};
   if (!kCommit.empty()) json["commit"] = kCommit;
   json["build_type"] = kBuildType;
   if (kCupti != 0) json["cupti_headers"] = cupti();
-  json["formats"] = {{"report", "rangescope.report/1"},
-                     {"compare", "rangescope.compare/1"},
-                     {"native_trace", fmt::format("{}.{}", wire::native::kMajor, wire::native::kMinor)},
-                     {"native_gpu", wire::gpu::kVersion},
-                     {"cpu", wire::cpu::kVersion},
-                     {"samples", wire::samples::kVersion},
-                     {"digest", analyze::tally::coding::kVersion}};
+  json["formats"] = {
+      {"report", "rangescope.report/1"},
+      {"compare", "rangescope.compare/1"},
+      {"native_trace", fmt::format("{}.{}", wire::native::kMajor, wire::native::kMinor)},
+      {"native_gpu", wire::gpu::kVersion},
+      {"cpu", wire::cpu::kVersion},
+      {"samples", wire::samples::kVersion},
+      {"digest", analyze::tally::coding::kVersion}};
   return json.dump(2) + "\n";
 }
 

@@ -1,8 +1,9 @@
-// How a command is run so that it is measured: native::plan(), nsys::plan() and ncu::plan() make a Plan of a Request.
-// They are pure: they read no file but the tools' probed abilities, start nothing and write nothing. Running a plan is
-// launch.hpp, shared.
+// How a command is run so that it is measured: native::plan(), nsys::plan() and ncu::plan() make a
+// Plan of a Request. They are pure: they read no file but the tools' probed abilities, start
+// nothing and write nothing. Running a plan is launch.hpp, shared.
 //
-// So --dry-run, golden tests of command lines and provenance come for free. Collectors are strangers to each other.
+// So --dry-run, golden tests of command lines and provenance come for free. Collectors are
+// strangers to each other.
 #pragma once
 
 #include <chrono>
@@ -24,10 +25,11 @@ struct Request {
   std::vector<std::string> command;  ///< the program and its arguments, no shell
   std::filesystem::path cwd;
   std::map<std::string, std::string> env;  ///< additions to the environment
-  std::filesystem::path run_dir;           ///< exists; the collector's files go into its own sub-folder
+  std::filesystem::path run_dir;  ///< exists; the collector's files go into its own sub-folder
   model::RangeSelection ranges;
   model::KernelSelection kernels;
-  std::uint32_t every = 1;  ///< counters of occurrences (ncu: launches) 1, 1 + every, 1 + 2 * every ... only
+  std::uint32_t every =
+      1;  ///< counters of occurrences (ncu: launches) 1, 1 + every, 1 + 2 * every ... only
   std::optional<std::chrono::nanoseconds> timeout;
 };
 

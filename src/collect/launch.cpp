@@ -16,12 +16,14 @@ namespace rangescope::collect {
 namespace {
 
 // Where the program stands among groups, as without us:
-// - in the foreground of a terminal it stays in our group: it may read the terminal, and Ctrl-C and Ctrl-Z reach both;
+// - in the foreground of a terminal it stays in our group: it may read the terminal, and Ctrl-C and
+// Ctrl-Z reach both;
 // - where we lead a group it leads one, and what is sent to our group reaches us and goes on to it;
-// - else, in a script, it stays in the script's group and we leave that while it runs: what is sent to the group
+// - else, in a script, it stays in the script's group and we leave that while it runs: what is sent
+// to the group
 //   reaches it once.
-// A tool with a time limit gets a group of its own, so that its children end with it; without a tool they are found by
-// the mark in their environment.
+// A tool with a time limit gets a group of its own, so that its children end with it; without a
+// tool they are found by the mark in their environment.
 bool in_foreground() {
   const int terminal = ::isatty(STDIN_FILENO) != 0 ? STDIN_FILENO : STDERR_FILENO;
   return ::isatty(terminal) != 0 && ::tcgetpgrp(terminal) == ::getpgrp();
@@ -33,7 +35,9 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   for (const auto& folder : plan.folders) {
     std::error_code error;
     std::filesystem::create_directories(base::in_place(folder), error);
-    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+    if (error)
+      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
+                        folder.string());
   }
   base::Command command;
   command.argv = plan.argv;
@@ -48,7 +52,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   const bool tool = captures == plan.set_env.end() || options.enough;
   if (!tool) command.mark = captures->first + "=" + captures->second;
   const bool leads = ::getpgrp() == ::getpid();
-  command.own_group = (tool && plan.timeout) || options.enough || (!in_foreground() && (tool || leads));
+  command.own_group =
+      (tool && plan.timeout) || options.enough || (!in_foreground() && (tool || leads));
   command.signal_child_only = !tool;
   command.leave_group = !command.own_group && !in_foreground();
   command.forward_signals = true;
@@ -58,17 +63,24 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.enough = options.enough;
   if (plan.collector != "native" || captures == plan.set_env.end()) return base::run(command);
   using namespace std::chrono;
-  const auto since = [](auto clock) { return duration_cast<nanoseconds>(clock.now().time_since_epoch()).count(); };
+  const auto since = [](auto clock) {
+    return duration_cast<nanoseconds>(clock.now().time_since_epoch()).count();
+  };
   // A report without it begins at the first record, and ends at the last.
-  const std::filesystem::path file = std::filesystem::path(captures->second) / wire::launched::kFile;
-  (void)base::write_file(file, wire::launched::text_of({since(system_clock()), since(steady_clock()), 0}));
+  const std::filesystem::path file =
+      std::filesystem::path(captures->second) / wire::launched::kFile;
+  (void)base::write_file(
+      file, wire::launched::text_of({since(system_clock()), since(steady_clock()), 0}));
   // Held, since samplers may leave no descriptor for the end (ulimit -n 14).
   const int held = ::open(base::in_place(file).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   auto ended = base::run(command);
   if (ended) {
-    const std::int64_t start_ns = since(steady_clock()) - (since(system_clock()) - ended->start_unix_ns);
-    const std::string text = wire::launched::text_of({ended->start_unix_ns, start_ns, start_ns + ended->wall_ns});
-    if (!base::write_file(file, text) && held >= 0) (void)!::pwrite(held, text.data(), text.size(), 0);
+    const std::int64_t start_ns =
+        since(steady_clock()) - (since(system_clock()) - ended->start_unix_ns);
+    const std::string text =
+        wire::launched::text_of({ended->start_unix_ns, start_ns, start_ns + ended->wall_ns});
+    if (!base::write_file(file, text) && held >= 0)
+      (void)!::pwrite(held, text.data(), text.size(), 0);
   }
   if (held >= 0) ::close(held);
   return ended;
@@ -76,7 +88,8 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
 
 std::string script_command(const Plan& plan) {
   std::string line;
-  for (const auto& folder : plan.folders) line += "mkdir -p " + base::shell_quote(folder.string()) + " && ";
+  for (const auto& folder : plan.folders)
+    line += "mkdir -p " + base::shell_quote(folder.string()) + " && ";
   return line + shell_command(plan);
 }
 
@@ -86,7 +99,8 @@ std::string shell_command(const Plan& plan) {
   if (!plan.set_env.empty() || !plan.unset_env.empty()) {
     line += "env";
     for (const std::string& name : plan.unset_env) line += " -u " + base::shell_quote(name);
-    for (const auto& [name, value] : plan.set_env) line += " " + base::shell_quote(name + "=" + value);
+    for (const auto& [name, value] : plan.set_env)
+      line += " " + base::shell_quote(name + "=" + value);
     line += ' ';
   }
   return line + base::shell_quote(plan.argv);

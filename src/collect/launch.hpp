@@ -1,7 +1,7 @@
 // Runs a plan: the one way in which every collector starts the program (and the tool around it).
 //
-// The program's own output is inherited unless `out` or `err` say otherwise. While it runs, SIGINT, SIGTERM and SIGHUP
-// that reach us are sent on to it, and we stay to write the run directory.
+// The program's own output is inherited unless `out` or `err` say otherwise. While it runs, SIGINT,
+// SIGTERM and SIGHUP that reach us are sent on to it, and we stay to write the run directory.
 #pragma once
 
 #include <chrono>
@@ -25,11 +25,13 @@ struct LaunchOptions {
 /// Runs it to its end. Fails only where it could not be started.
 [[nodiscard]] base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options = {});
 
-/// The plan as one POSIX shell command: `cd`, `env`, program, arguments. Its folders have to be there.
+/// The plan as one POSIX shell command: `cd`, `env`, program, arguments. Its folders have to be
+/// there.
 [[nodiscard]] std::string shell_command(const Plan& plan);
 /// The same behind the making of its folders.
 [[nodiscard]] std::string script_command(const Plan& plan);
-/// The same for a file: secrets redacted (base/redact.hpp); then it has to be completed before it runs.
+/// The same for a file: secrets redacted (base/redact.hpp); then it has to be completed before it
+/// runs.
 [[nodiscard]] std::string recorded_command(const Plan& plan);
 
 }  // namespace rangescope::collect

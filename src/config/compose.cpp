@@ -19,13 +19,14 @@ constexpr std::array<std::string_view, 6> kDataFolders{
 };
 
 bool can_be_group(const std::string& folder) {
-  const bool is_data = std::find(kDataFolders.begin(), kDataFolders.end(), folder) != kDataFolders.end();
+  const bool is_data =
+      std::find(kDataFolders.begin(), kDataFolders.end(), folder) != kDataFolders.end();
   const bool has_a_name_of_the_root = find_key(folder) != nullptr || is_section(folder);
   return !is_data && !has_a_name_of_the_root && folder.find('.') == std::string::npos;
 }
 
-/// What is in a folder, closed again when this returns: a process may have one descriptor left (ulimit -n). Nothing
-/// where there is no such folder.
+/// What is in a folder, closed again when this returns: a process may have one descriptor left
+/// (ulimit -n). Nothing where there is no such folder.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   std::error_code ignored;
@@ -103,7 +104,9 @@ class Composer {
   // ---- groups
 
   /// `ncu: quick`. A map under that name is no choice, but keys of pipeline.ncu at the wrong place.
-  bool is_choice(const Entry& entry) const { return groups_.count(entry.key) > 0 && !entry.value.is_map(); }
+  bool is_choice(const Entry& entry) const {
+    return groups_.count(entry.key) > 0 && !entry.value.is_map();
+  }
 
   /// Takes the choices of groups out of layers and assignments, lowest first.
   base::Result<void> take_choices() {
@@ -114,14 +117,17 @@ class Composer {
     }
     for (const Override& assignment : assignments_) {
       if (groups_.count(assignment.key) == 0) continue;
-      TRY(choose(assignment.key, assignment.value.value_or(plain_scalar("null", assignment.origin))));
+      TRY(choose(assignment.key,
+                 assignment.value.value_or(plain_scalar("null", assignment.origin))));
     }
-    std::erase_if(assignments_, [&](const Override& assignment) { return groups_.count(assignment.key) > 0; });
+    std::erase_if(assignments_,
+                  [&](const Override& assignment) { return groups_.count(assignment.key) > 0; });
     return {};
   }
 
   base::Result<void> choose(const std::string& group, const Value& option) {
-    if (!option.is_scalar()) return refused("group '" + group + "' takes the name of an option", option.origin);
+    if (!option.is_scalar())
+      return refused("group '" + group + "' takes the name of an option", option.origin);
     Choice& choice = choice_of(group);
     choice.option = option.is_null() ? "" : option.text;
     choice.origin = option.origin;
@@ -153,19 +159,23 @@ class Composer {
     if (std::find(known.begin(), known.end(), choice.option) == known.end()) {
       std::string hint = base::did_you_mean(choice.option, known);
       if (hint.empty()) hint = "Options of " + choice.group + ": " + base::join(known, ", ") + ".";
-      return refused("group '" + choice.group + "' has no option '" + choice.option + "'", choice.origin, hint);
+      return refused("group '" + choice.group + "' has no option '" + choice.option + "'",
+                     choice.origin, hint);
     }
     std::error_code ignored;
     for (const fs::path& folder : in_.config_dirs) {
       const fs::path path = folder / file;
-      if (fs::exists(path, ignored)) return read_layer(path, choice.group, groups_, Source::kUserFile);
+      if (fs::exists(path, ignored))
+        return read_layer(path, choice.group, groups_, Source::kUserFile);
     }
     return read_layer(in_.shipped / file, choice.group, groups_, Source::kShippedFile);
   }
 
   // ---- values
 
-  static bool is_root_name(const std::string& name) { return find_key(name) != nullptr || is_section(name); }
+  static bool is_root_name(const std::string& name) {
+    return find_key(name) != nullptr || is_section(name);
+  }
 
   /// Refuses names that are none of the root.
   base::Result<void> check_root(const Layer& layer) const {
@@ -173,13 +183,17 @@ class Composer {
     for (const Entry& entry : layer.values.entries) {
       if (is_root_name(entry.key)) continue;
       if (is_choice(entry))
-        return refused("an option of group '" + layer.group + "' cannot choose one of group '" + entry.key + "'",
-                       entry.value.origin, "Choose it in a rangescope.yaml or on the command line.");
+        return refused("an option of group '" + layer.group + "' cannot choose one of group '" +
+                           entry.key + "'",
+                       entry.value.origin,
+                       "Choose it in a rangescope.yaml or on the command line.");
       unknown.push_back(entry.key);
     }
     if (unknown.empty()) return {};
-    base::Error error = unknown_key(unknown.front(), layer.values.find(unknown.front())->origin, group_names());
-    if (const std::string hint = indentation_hint(unknown, layer.group); !hint.empty()) error.hint = hint;
+    base::Error error =
+        unknown_key(unknown.front(), layer.values.find(unknown.front())->origin, group_names());
+    if (const std::string hint = indentation_hint(unknown, layer.group); !hint.empty())
+      error.hint = hint;
     return tl::make_unexpected(std::move(error));
   }
 
@@ -215,18 +229,21 @@ class Composer {
     if (const std::string key = base::replace_all(given.key, "/", "."); find_key(key) != nullptr)
       hint = "did you mean '" + key + "'?";
     if (hint.empty()) hint = "`rangescope config groups` lists them.";
-    return {base::Code::kConfig, "there is no configuration group '" + given.key + "'", to_string(given.origin), hint};
+    return {base::Code::kConfig, "there is no configuration group '" + given.key + "'",
+            to_string(given.origin), hint};
   }
 
   base::Result<void> assign(const Override& given) {
-    if (given.key.find('/') != std::string::npos) return tl::make_unexpected(key_with_slashes(given));
+    if (given.key.find('/') != std::string::npos)
+      return tl::make_unexpected(key_with_slashes(given));
     if (!given.value) return remove(given);
     if (given.key.find('.') == std::string::npos && !is_root_name(given.key))
       return tl::make_unexpected(unknown_key(given.key, given.origin, group_names()));
     TRY(check_names(given.key, *given.value));
     remember(given.key, *given.value);
     Value* target = &config_.root;
-    for (const std::string_view name : base::split(given.key, '.')) target = &target->get_or_add(name, given.origin);
+    for (const std::string_view name : base::split(given.key, '.'))
+      target = &target->get_or_add(name, given.origin);
     merge(*target, *given.value);
     return {};
   }

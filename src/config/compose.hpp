@@ -1,5 +1,5 @@
-// The configuration of one run: one nested map, made of layers. Each layer is laid over those before
-// it: maps merge key by key, any other value replaces the earlier one.
+// The configuration of one run: one nested map, made of layers. Each layer is laid over those
+// before it: maps merge key by key, any other value replaces the earlier one.
 //
 //   1. conf/config.yaml: every key with its default
 //   2. the chosen option of each group: ncu=quick, or `ncu: quick` in a file, is the file
@@ -11,9 +11,9 @@
 //   7. the command line, overrides and flags in order
 //
 // All files have one form: keys nested from the root. The option of a group that was chosen last
-// counts, wherever it was chosen; options lie over each other in the order in which their groups were
-// first chosen. Every value remembers its origin. Once all layers are merged, interpolations are
-// resolved and types are checked.
+// counts, wherever it was chosen; options lie over each other in the order in which their groups
+// were first chosen. Every value remembers its origin. Once all layers are merged, interpolations
+// are resolved and types are checked.
 #pragma once
 
 #include <chrono>
@@ -33,13 +33,14 @@ namespace rangescope::config {
 
 /// Everything that composition looks at; nothing else is read.
 struct Inputs {
-  std::filesystem::path shipped;                      ///< conf/
-  std::vector<std::filesystem::path> config_dirs;     ///< --config-dir
-  std::vector<std::filesystem::path> config_files;    ///< --config
-  std::optional<std::filesystem::path> project_file;  ///< rangescope.yaml, found by find_project_file
-  bool project_trusted = false;                       ///< it may say what is run (config/trust.hpp)
-  std::map<std::string, std::string> environment;     ///< all of it: for RANGESCOPE__* and ${env:...}
-  std::vector<Override> overrides;                    ///< in command line order
+  std::filesystem::path shipped;                    ///< conf/
+  std::vector<std::filesystem::path> config_dirs;   ///< --config-dir
+  std::vector<std::filesystem::path> config_files;  ///< --config
+  std::optional<std::filesystem::path>
+      project_file;                                ///< rangescope.yaml, found by find_project_file
+  bool project_trusted = false;                    ///< it may say what is run (config/trust.hpp)
+  std::map<std::string, std::string> environment;  ///< all of it: for RANGESCOPE__* and ${env:...}
+  std::vector<Override> overrides;                 ///< in command line order
   std::chrono::system_clock::time_point now;
 };
 
@@ -79,20 +80,22 @@ struct Config {
 
 [[nodiscard]] base::Result<Config> compose(const Inputs& inputs);
 
-/// conf/ of this program: $RANGESCOPE_CONF, else beside the build or installation of the executable `self`. kNoInput
-/// with the places that were looked at.
-[[nodiscard]] base::Result<std::filesystem::path> find_conf(const std::filesystem::path& self,
-                                                            const std::map<std::string, std::string>& environment);
+/// conf/ of this program: $RANGESCOPE_CONF, else beside the build or installation of the executable
+/// `self`. kNoInput with the places that were looked at.
+[[nodiscard]] base::Result<std::filesystem::path> find_conf(
+    const std::filesystem::path& self, const std::map<std::string, std::string>& environment);
 /// conf/ of this very program and environment.
 [[nodiscard]] base::Result<std::filesystem::path> shipped_folder();
-/// rangescope.yaml in `from` or the nearest parent that has one, not above a folder with .git nor above `home`.
-[[nodiscard]] std::optional<std::filesystem::path> find_project_file(const std::filesystem::path& from,
-                                                                     const std::filesystem::path& home);
+/// rangescope.yaml in `from` or the nearest parent that has one, not above a folder with .git nor
+/// above `home`.
+[[nodiscard]] std::optional<std::filesystem::path> find_project_file(
+    const std::filesystem::path& from, const std::filesystem::path& home);
 
 /// The groups of user folders and conf/ together.
 [[nodiscard]] Groups groups(const Inputs& inputs);
 
-/// `config explain KEY`: type, meaning, flag, value, who set it and whom it overrode. kConfig for an unknown key.
+/// `config explain KEY`: type, meaning, flag, value, who set it and whom it overrode. kConfig for
+/// an unknown key.
 [[nodiscard]] base::Result<std::string> explain(const Config& config, std::string_view key);
 
 }  // namespace rangescope::config

@@ -44,7 +44,8 @@ Inputs shipped(const std::vector<std::string>& arguments = {}) {
   int index = 1;
   for (const std::string& written : arguments) {
     auto parsed = parse_override(written, argument(index++, written));
-    EXPECT_TRUE(parsed.has_value()) << written << ": " << (parsed ? "" : base::to_string(parsed.error()));
+    EXPECT_TRUE(parsed.has_value())
+        << written << ": " << (parsed ? "" : base::to_string(parsed.error()));
     if (parsed) inputs.overrides.push_back(*parsed);
   }
   return inputs;
@@ -76,7 +77,8 @@ TEST(Compose, EveryPresetComposes) {
   for (const auto& [group, options] : groups(shipped()))
     for (const std::string& option : options) {
       auto config = compose(shipped({group + "=" + option}));
-      ASSERT_TRUE(config.has_value()) << group << "=" << option << ": " << base::to_string(config.error());
+      ASSERT_TRUE(config.has_value())
+          << group << "=" << option << ": " << base::to_string(config.error());
     }
   EXPECT_EQ(after({"ncu=quick"}, "pipeline.ncu.ncu_cli.launch_count"), "5");
   EXPECT_EQ(after({"ncu=standard"}, "pipeline.ncu.ncu_cli.set"), "roofline");
@@ -88,55 +90,65 @@ TEST(Compose, EveryPresetComposes) {
 
 TEST(Compose, TheFourCommandsOfTheManual) {
   const std::string cli = "pipeline.ncu.ncu_cli.";
-  EXPECT_EQ(after({"pipeline.ncu.enable=true", cli + "replay_mode=range", cli + "nvtx.include=LLM@*",
-                   cli + "sections=[SpeedOfLight,MemoryWorkloadAnalysis,Occupancy,SchedulerStats]"},
-                  cli + "sections"),
-            "[SpeedOfLight, MemoryWorkloadAnalysis, Occupancy, SchedulerStats]");
-  EXPECT_EQ(after({cli + "nvtx.include=prefill*"}, cli + "nvtx.include"), "[prefill*]");
-  EXPECT_EQ(after({cli + "kernel_name=regex:.*matmul.*", cli + "kernel_name_base=demangled"}, cli + "kernel_name"),
-            "'regex:.*matmul.*'");
   EXPECT_EQ(
-      after({"+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode"}, "pipeline.nsys.nvtx_capture"),
-      "decode");
+      after({"pipeline.ncu.enable=true", cli + "replay_mode=range", cli + "nvtx.include=LLM@*",
+             cli + "sections=[SpeedOfLight,MemoryWorkloadAnalysis,Occupancy,SchedulerStats]"},
+            cli + "sections"),
+      "[SpeedOfLight, MemoryWorkloadAnalysis, Occupancy, SchedulerStats]");
+  EXPECT_EQ(after({cli + "nvtx.include=prefill*"}, cli + "nvtx.include"), "[prefill*]");
+  EXPECT_EQ(after({cli + "kernel_name=regex:.*matmul.*", cli + "kernel_name_base=demangled"},
+                  cli + "kernel_name"),
+            "'regex:.*matmul.*'");
+  EXPECT_EQ(after({"+pipeline.nsys.gating_nvtx=true", "+pipeline.nsys.nvtx_capture=decode"},
+                  "pipeline.nsys.nvtx_capture"),
+            "decode");
 }
 
 TEST(Compose, AddAndDelete) {
   EXPECT_EQ(after({"+run.keep=5"}, "run.keep"), "5");
   EXPECT_EQ(after({"run.keep=5", "+run.keep=6"}, "run.keep"), "6");
   EXPECT_EQ(after({"~run.keep"}, "run.keep"), "(absent)");
-  EXPECT_EQ(after({"~run.nosuch"}, "").substr(0, 45), "argument 1: ~run.nosuch: unknown key 'run.nos");
+  EXPECT_EQ(after({"~run.nosuch"}, "").substr(0, 45),
+            "argument 1: ~run.nosuch: unknown key 'run.nos");
 }
 
 TEST(Compose, UnknownKeyNamesTheNearestAndThePlace) {
-  EXPECT_EQ(after({"pipeline.ncu.top_k=3"}, ""),
-            "argument 1: pipeline.ncu.top_k=3: unknown key 'pipeline.ncu.top_k'\nhint: did you mean "
-            "'pipeline.ncu.top_n', 'pipeline.ncu.path' or 'pipeline.ncu.env'?");
+  EXPECT_EQ(
+      after({"pipeline.ncu.top_k=3"}, ""),
+      "argument 1: pipeline.ncu.top_k=3: unknown key 'pipeline.ncu.top_k'\nhint: did you mean "
+      "'pipeline.ncu.top_n', 'pipeline.ncu.path' or 'pipeline.ncu.env'?");
   EXPECT_EQ(after({"launch_count=3"}, ""),
             "argument 1: launch_count=3: unknown key 'launch_count'\nhint: did you mean "
             "'pipeline.ncu.ncu_cli.launch_count'?");
   EXPECT_EQ(compose(shipped({"nosuch=1"})).error().code, base::Code::kConfig);
   EXPECT_EQ(after({"run=5"}, ""),
-            "argument 1: run=5: run is a section of keys and cannot be '5'\nhint: Set one of its keys: `rangescope "
+            "argument 1: run=5: run is a section of keys and cannot be '5'\nhint: Set one of its "
+            "keys: `rangescope "
             "config show run` lists them.");
 }
 
 TEST(Compose, TypesAndRanges) {
   const std::string cli = "pipeline.ncu.ncu_cli.";
-  EXPECT_EQ(after({"run.keep=0"}, ""), "argument 1: run.keep=0: run.keep: '0' is not a whole number from 1 to 1000000");
+  EXPECT_EQ(after({"run.keep=0"}, ""),
+            "argument 1: run.keep=0: run.keep: '0' is not a whole number from 1 to 1000000");
   EXPECT_EQ(after({"run.keep=many"}, ""),
             "argument 1: run.keep=many: run.keep: 'many' is not a whole number from 1 to 1000000");
   EXPECT_EQ(after({cli + "replay_mode=rnage"}, "").substr(0, 200),
-            "argument 1: pipeline.ncu.ncu_cli.replay_mode=rnage: pipeline.ncu.ncu_cli.replay_mode: 'rnage' is not one "
-            "of auto, kernel, application, range, app-range, range-or-kernel, app-range-or-kernel\nhint: did ");
+            "argument 1: pipeline.ncu.ncu_cli.replay_mode=rnage: pipeline.ncu.ncu_cli.replay_mode: "
+            "'rnage' is not one "
+            "of auto, kernel, application, range, app-range, range-or-kernel, "
+            "app-range-or-kernel\nhint: did ");
   EXPECT_EQ(after({"pipeline.ncu.enable=on"}, "pipeline.ncu.enable"), "true");
   EXPECT_EQ(after({"pipeline.ncu.enable=maybe"}, ""),
-            "argument 1: pipeline.ncu.enable=maybe: pipeline.ncu.enable: 'maybe' is not a boolean (true or false)");
+            "argument 1: pipeline.ncu.enable=maybe: pipeline.ncu.enable: 'maybe' is not a boolean "
+            "(true or false)");
   EXPECT_EQ(after({cli + "kernel_name=007"}, cli + "kernel_name"), "007");
   EXPECT_EQ(after({"run.timeout=5m"}, "run.timeout"), "5m");
   EXPECT_EQ(after({"run.timeout=soon"}, "").substr(0, 60),
             "argument 1: run.timeout=soon: run.timeout: 'soon' is not a d");
   EXPECT_EQ(after({"pipeline.nsys.trace=cuda"}, "pipeline.nsys.trace"), "[cuda]");
-  EXPECT_EQ(after({"workload.env.FOO=bar", "workload.env.N=3"}, "workload.env"), "{FOO: bar, N: 3}");
+  EXPECT_EQ(after({"workload.env.FOO=bar", "workload.env.N=3"}, "workload.env"),
+            "{FOO: bar, N: 3}");
   EXPECT_EQ(after({"workload.env={A:1}", "workload.env.B=2"}, "workload.env"), "{A: 1, B: 2}");
   EXPECT_EQ(parse_duration("1.5h"), 5400'000'000'000);
   EXPECT_EQ(parse_duration("90"), 90'000'000'000);
@@ -147,13 +159,15 @@ TEST(Compose, TypesAndRanges) {
 }
 
 TEST(Compose, GroupsNobodyHas) {
-  EXPECT_EQ(
-      after({"ncu=compre"}, ""),
-      "argument 1: ncu=compre: group 'ncu' has no option 'compre'\nhint: did you mean 'compute' or 'comprehensive'?");
+  EXPECT_EQ(after({"ncu=compre"}, ""),
+            "argument 1: ncu=compre: group 'ncu' has no option 'compre'\nhint: did you mean "
+            "'compute' or 'comprehensive'?");
   EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "10");
-  EXPECT_EQ(after({"ncuu=quick"}, ""), "argument 1: ncuu=quick: unknown key 'ncuu'\nhint: did you mean 'ncu'?");
+  EXPECT_EQ(after({"ncuu=quick"}, ""),
+            "argument 1: ncuu=quick: unknown key 'ncuu'\nhint: did you mean 'ncu'?");
   EXPECT_EQ(after({"run/keep=5"}, ""),
-            "argument 1: run/keep=5: there is no configuration group 'run/keep'\nhint: did you mean 'run.keep'?");
+            "argument 1: run/keep=5: there is no configuration group 'run/keep'\nhint: did you "
+            "mean 'run.keep'?");
 }
 
 // ---- files
@@ -161,7 +175,8 @@ TEST(Compose, GroupsNobodyHas) {
 TEST(Compose, LayersInOrder) {
   Folder folder;
   folder.put("dir/config.yaml", "run: {keep: 2, retries: 2}\n");
-  folder.put("dir/ncu/mine.yaml", "pipeline: {ncu: {ncu_cli: {set: basic, launch_count: 7}, top_n: 8}}\n");
+  folder.put("dir/ncu/mine.yaml",
+             "pipeline: {ncu: {ncu_cli: {set: basic, launch_count: 7}, top_n: 8}}\n");
   folder.put("rangescope.yaml", "ncu: mine\nrun:\n  keep: 3\n  timeout: 10s\n");
   folder.put("extra.yaml", "run:\n  keep: 4\n");
   Inputs inputs = shipped({"pipeline.ncu.top_n=9"});
@@ -169,7 +184,8 @@ TEST(Compose, LayersInOrder) {
   inputs.project_file = folder.path / "rangescope.yaml";
   inputs.project_trusted = true;
   inputs.config_files = {folder.path / "extra.yaml"};
-  inputs.environment = {{"RANGESCOPE__RUN__RETRIES", "8"}, {"RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS", "4"}};
+  inputs.environment = {{"RANGESCOPE__RUN__RETRIES", "8"},
+                        {"RANGESCOPE__WORKLOAD__ENV__OMP_NUM_THREADS", "4"}};
   auto config = compose(inputs);
   ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
   EXPECT_EQ(flow(*config, "run.keep"), "4");
@@ -183,7 +199,8 @@ TEST(Compose, LayersInOrder) {
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(*told,
             "run.keep\n"
-            "  run directories kept under run.root; older ones are removed after a successful run; null keeps all\n"
+            "  run directories kept under run.root; older ones are removed after a successful run; "
+            "null keeps all\n"
             "  type:  a whole number from 1 to 1000000\n"
             "  flag:  --keep\n"
             "  value: 4\n"
@@ -204,7 +221,8 @@ TEST(Compose, LayersInOrder) {
 
 // ---- groups
 
-/// The options of `ncu` that were laid over each other, of a configuration whose layers are these files.
+/// The options of `ncu` that were laid over each other, of a configuration whose layers are these
+/// files.
 struct Chosen {
   Folder folder;
   Inputs inputs = shipped();
@@ -278,13 +296,15 @@ TEST(Groups, AnOptionChoosesNoOther) {
 TEST(Groups, AChoiceIsTheNameOfAnOption) {
   Chosen chosen;
   chosen.project("ncu: qick\n");
-  EXPECT_EQ(chosen(""), "rangescope.yaml:1:6: group 'ncu' has no option 'qick'\nhint: did you mean 'quick'?");
+  EXPECT_EQ(chosen(""),
+            "rangescope.yaml:1:6: group 'ncu' has no option 'qick'\nhint: did you mean 'quick'?");
   chosen.project("ncu: [quick, high]\n");
   EXPECT_EQ(chosen(""), "rangescope.yaml:1:6: group 'ncu' takes the name of an option");
   chosen.project("nsy: default\n");
-  EXPECT_EQ(chosen(""),
-            "rangescope.yaml:1:6: unknown key 'nsy'\nhint: did you mean 'nsys', 'pipeline.nsys.env' or "
-            "'pipeline.nsys.enable'?");
+  EXPECT_EQ(
+      chosen(""),
+      "rangescope.yaml:1:6: unknown key 'nsy'\nhint: did you mean 'nsys', 'pipeline.nsys.env' or "
+      "'pipeline.nsys.enable'?");
 }
 
 TEST(Groups, NoFileOutsideTheirFoldersIsRead) {
@@ -312,25 +332,30 @@ std::string refused_preset(const std::string& text) {
 TEST(HydraFiles, APresetIsRefusedWithItsIndentation) {
   EXPECT_EQ(refused_preset("ncu_cli:\n  launch_count: 7\n"),
             "dir/ncu/mine.yaml:2:3: unknown key 'ncu_cli'\n"
-            "hint: Write `pipeline:` and `  ncu:` above `ncu_cli:`, and indent `ncu_cli:` and the lines below it by 4 "
+            "hint: Write `pipeline:` and `  ncu:` above `ncu_cli:`, and indent `ncu_cli:` and the "
+            "lines below it by 4 "
             "spaces.");
   EXPECT_EQ(refused_preset("pipeline:\n  ncu:\n    ncu_cli:\n      launch_count: many\n"),
-            "dir/ncu/mine.yaml:4:21: pipeline.ncu.ncu_cli.launch_count: 'many' is not a whole number of at "
+            "dir/ncu/mine.yaml:4:21: pipeline.ncu.ncu_cli.launch_count: 'many' is not a whole "
+            "number of at "
             "least 1");
   EXPECT_EQ(refused_preset("enable: true\nncu_cli:\n  launch_count: 7\n"),
             "dir/ncu/mine.yaml:1:9: unknown key 'enable'\n"
-            "hint: Write `pipeline:` and `  ncu:` above `enable:`, and indent `enable:`, `ncu_cli:` and the lines "
+            "hint: Write `pipeline:` and `  ncu:` above `enable:`, and indent `enable:`, "
+            "`ncu_cli:` and the lines "
             "below them by 4 spaces.");
-  EXPECT_EQ(refused_preset("launch_count: 7\n"),
-            "dir/ncu/mine.yaml:1:15: unknown key 'launch_count'\n"
-            "hint: Write `pipeline:` and `  ncu:` and `    ncu_cli:` above `launch_count:`, and indent "
-            "`launch_count:` and the lines below it by 6 spaces.");
+  EXPECT_EQ(
+      refused_preset("launch_count: 7\n"),
+      "dir/ncu/mine.yaml:1:15: unknown key 'launch_count'\n"
+      "hint: Write `pipeline:` and `  ncu:` and `    ncu_cli:` above `launch_count:`, and indent "
+      "`launch_count:` and the lines below it by 6 spaces.");
 }
 
 TEST(HydraFiles, SharedNamesBelongToTheSectionOfTheGroup) {
   EXPECT_EQ(refused_preset("enable: true\n"),
             "dir/ncu/mine.yaml:1:9: unknown key 'enable'\n"
-            "hint: Write `pipeline:` and `  ncu:` above `enable:`, and indent `enable:` and the lines below it by 4 "
+            "hint: Write `pipeline:` and `  ncu:` above `enable:`, and indent `enable:` and the "
+            "lines below it by 4 "
             "spaces.");
   Chosen chosen;
   chosen.project("enable: true\n");  // of native, nsys or ncu
@@ -338,7 +363,8 @@ TEST(HydraFiles, SharedNamesBelongToTheSectionOfTheGroup) {
   chosen.project("ncu: {ncu_cli: {launch_count: 7}}\n");
   EXPECT_EQ(chosen(""),
             "rangescope.yaml:1:6: unknown key 'ncu'\n"
-            "hint: Write `pipeline:` above `ncu:`, and indent `ncu:` and the lines below it by 2 spaces.");
+            "hint: Write `pipeline:` above `ncu:`, and indent `ncu:` and the lines below it by 2 "
+            "spaces.");
 }
 
 TEST(HydraFiles, APackageIsRefusedWithItsIndentation) {
@@ -347,7 +373,8 @@ TEST(HydraFiles, APackageIsRefusedWithItsIndentation) {
             "hint: Write `pipeline:` and `  ncu:` in its place, and indent the rest by 4 spaces.");
   EXPECT_EQ(refused_preset("# @package _global_\npipeline: {}\n"),
             "dir/ncu/mine.yaml:1:1: `# @package` is not supported: keys are nested from the root\n"
-            "hint: Remove this line, and write each key inside its sections, as `rangescope config show` does.");
+            "hint: Remove this line, and write each key inside its sections, as `rangescope config "
+            "show` does.");
   Chosen chosen;
   chosen.project("run: {keep: 3}\n# @package is what Hydra reads\n");
   EXPECT_EQ(chosen("run.keep"), "3");
@@ -361,7 +388,8 @@ TEST(HydraFiles, ADefaultsListIsRefusedWithTheChoicesToWrite) {
             "dir/ncu/mine.yaml:1:11: defaults lists are not supported\n"
             "hint: Remove it, and copy the keys that you need from quick.yaml.");
   Chosen chosen;
-  chosen.project("defaults:\n  - _self_\n  - ncu: quick\n  - override /nsys: cpu\nrun: {keep: 3}\n");
+  chosen.project(
+      "defaults:\n  - _self_\n  - ncu: quick\n  - override /nsys: cpu\nrun: {keep: 3}\n");
   EXPECT_EQ(chosen(""),
             "rangescope.yaml:2:3: defaults lists are not supported\n"
             "hint: Write `ncu: quick` and `nsys: cpu` in its place, not indented.");
@@ -384,23 +412,29 @@ TEST(Compose, MistakesInFilesAreLocated) {
   const auto error = [&](const std::string& text) {
     folder.put("rangescope.yaml", text);
     auto config = compose(inputs);
-    return config ? "no error" : base::replace_all(base::to_string(config.error()), file.string(), "FILE");
+    return config ? "no error"
+                  : base::replace_all(base::to_string(config.error()), file.string(), "FILE");
   };
-  EXPECT_EQ(error("run:\n  keep: 1\n  keep: 2\n"),
-            "FILE:3:3: key 'keep' is in one map twice (first at FILE:2:9)\nhint: Remove one of the two.");
-  EXPECT_EQ(error("run:\n  kep: 1\n"), "FILE:2:8: unknown key 'run.kep'\nhint: did you mean 'run.keep'?");
   EXPECT_EQ(
-      error("pipeline:\n  native: {overhead: 1%}\n").substr(0, 117),
-      "FILE:2:22: unknown key 'pipeline.native.overhead'\nhint: pipeline.native.overhead was removed: write --after "
-      "30s --for");
-  EXPECT_EQ(error("run: {keep: -1}\n"), "FILE:1:13: run.keep: '-1' is not a whole number from 1 to 1000000");
+      error("run:\n  keep: 1\n  keep: 2\n"),
+      "FILE:3:3: key 'keep' is in one map twice (first at FILE:2:9)\nhint: Remove one of the two.");
+  EXPECT_EQ(error("run:\n  kep: 1\n"),
+            "FILE:2:8: unknown key 'run.kep'\nhint: did you mean 'run.keep'?");
+  EXPECT_EQ(error("pipeline:\n  native: {overhead: 1%}\n").substr(0, 117),
+            "FILE:2:22: unknown key 'pipeline.native.overhead'\nhint: pipeline.native.overhead was "
+            "removed: write --after "
+            "30s --for");
+  EXPECT_EQ(error("run: {keep: -1}\n"),
+            "FILE:1:13: run.keep: '-1' is not a whole number from 1 to 1000000");
   EXPECT_EQ(error("run: [1\n").substr(0, 9), "FILE:2:1:");
-  EXPECT_EQ(error("- a\n").substr(0, 68), "FILE:1:1: the root of a configuration file must be a map of keys\nhin");
+  EXPECT_EQ(error("- a\n").substr(0, 68),
+            "FILE:1:1: the root of a configuration file must be a map of keys\nhin");
   EXPECT_EQ(error("run: {keep: 1}\n---\nrun: {}\n").substr(0, 50),
             "FILE: the file holds more than one YAML document\nh");
   EXPECT_EQ(error("a: &x [1]\nb: *y\n").substr(0, 8), "FILE:2:4");
-  EXPECT_EQ(error("run.keep: 5\n"),
-            "FILE:1:11: key 'run.keep' has a dot in it\nhint: Write `run:` and below it `keep: ...`.");
+  EXPECT_EQ(
+      error("run.keep: 5\n"),
+      "FILE:1:11: key 'run.keep' has a dot in it\nhint: Write `run:` and below it `keep: ...`.");
   EXPECT_EQ(error("vars: {a.b: 5}\n"), "no error");
   EXPECT_EQ(error(""), "no error");
 }
@@ -460,17 +494,22 @@ vars:
 TEST(Interpolation, BombsAreRefused) {
   std::string nested;
   for (int i = 0; i < 5000; ++i) nested += "${";
-  EXPECT_NE(after({"vars.a=" + nested + "x" + std::string(5000, '}')}, "").find("deeper than"), std::string::npos);
+  EXPECT_NE(after({"vars.a=" + nested + "x" + std::string(5000, '}')}, "").find("deeper than"),
+            std::string::npos);
   Folder folder;
-  std::string doubling = "vars:\n  v0: xxxxxxxxxxxxxxxx\n", chain = "vars:\n  v0: x\n", lists = "vars:\n  v0: [a]\n";
+  std::string doubling = "vars:\n  v0: xxxxxxxxxxxxxxxx\n", chain = "vars:\n  v0: x\n",
+              lists = "vars:\n  v0: [a]\n";
   for (int i = 1; i <= 60; ++i) {
-    const std::string before = "${vars.v" + std::to_string(i - 1) + "}", name = "  v" + std::to_string(i);
+    const std::string before = "${vars.v" + std::to_string(i - 1) + "}",
+                      name = "  v" + std::to_string(i);
     doubling += name + ": '" + before + before + "'\n";
     lists += name + ": ['" + before + "', '" + before + "']\n";
   }
   for (int i = 1; i <= 3000; ++i)
-    chain += "  v" + std::to_string(i) + ": '${vars.v" + std::to_string(i + 1 > 3000 ? 0 : i + 1) + "}'\n";
-  for (const auto& [text, says] : {std::pair(doubling, "16 MiB"), {lists, "16 MiB"}, {chain, "deeper than"}}) {
+    chain += "  v" + std::to_string(i) + ": '${vars.v" + std::to_string(i + 1 > 3000 ? 0 : i + 1) +
+             "}'\n";
+  for (const auto& [text, says] :
+       {std::pair(doubling, "16 MiB"), {lists, "16 MiB"}, {chain, "deeper than"}}) {
     folder.put("c.yaml", text);
     Inputs inputs = shipped();
     inputs.config_files = {folder.path / "c.yaml"};
@@ -481,23 +520,27 @@ TEST(Interpolation, BombsAreRefused) {
 }
 
 TEST(Interpolation, Mistakes) {
-  EXPECT_EQ(after({"vars.a=${vars.b}", "vars.b=${vars.a}"}, "").substr(0, 200),
-            "argument 1: vars.a=${vars.b}: the interpolation of 'vars.a' is circular\nhint: Break the "
-            "circle with a plain value.");
-  EXPECT_EQ(after({"vars.a=${run.kep}"}, ""),
-            "argument 1: vars.a=${run.kep}: ${run.kep}: there is no key 'run.kep'\nhint: did you mean 'run.keep'?");
   EXPECT_EQ(
-      after({"vars.a=${env:RANGESCOPE_NOSUCH}"}, "").substr(0, 107),
-      "argument 1: vars.a=${env:RANGESCOPE_NOSUCH}: environment variable 'RANGESCOPE_NOSUCH' is not set\nhint: Set ");
+      after({"vars.a=${vars.b}", "vars.b=${vars.a}"}, "").substr(0, 200),
+      "argument 1: vars.a=${vars.b}: the interpolation of 'vars.a' is circular\nhint: Break the "
+      "circle with a plain value.");
+  EXPECT_EQ(after({"vars.a=${run.kep}"}, ""),
+            "argument 1: vars.a=${run.kep}: ${run.kep}: there is no key 'run.kep'\nhint: did you "
+            "mean 'run.keep'?");
+  EXPECT_EQ(after({"vars.a=${env:RANGESCOPE_NOSUCH}"}, "").substr(0, 107),
+            "argument 1: vars.a=${env:RANGESCOPE_NOSUCH}: environment variable 'RANGESCOPE_NOSUCH' "
+            "is not set\nhint: Set ");
   EXPECT_EQ(after({"vars.a=${nwo:%Y}"}, "").substr(0, 100),
-            "argument 1: vars.a=${nwo:%Y}: ${nwo:...}: there is no resolver 'nwo'\nhint: did you mean 'now'?");
+            "argument 1: vars.a=${nwo:%Y}: ${nwo:...}: there is no resolver 'nwo'\nhint: did you "
+            "mean 'now'?");
 }
 
 TEST(Interpolation, FlagsAreTakenAsTheyStand) {
   Inputs inputs = shipped();
-  inputs.overrides = {set_list("workload.command", {"echo", "${run.dir}"}, {.source = Source::kProgram}),
-                      set_text("pipeline.ncu.ncu_cli.kernel_name", "a,b${x}",
-                               {.source = Source::kFlag, .name = "--kernel-name", .argument = 1})};
+  inputs.overrides = {
+      set_list("workload.command", {"echo", "${run.dir}"}, {.source = Source::kProgram}),
+      set_text("pipeline.ncu.ncu_cli.kernel_name", "a,b${x}",
+               {.source = Source::kFlag, .name = "--kernel-name", .argument = 1})};
   auto config = compose(inputs);
   ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
   EXPECT_EQ(config->list("workload.command"), (std::vector<std::string>{"echo", "${run.dir}"}));
@@ -510,7 +553,8 @@ TEST(Origins, AreWrittenAsPlaces) {
   const auto text = [](const Origin& origin) { return to_string(origin); };
   EXPECT_EQ(text({}), "");
   EXPECT_EQ(text({.source = Source::kUserFile, .name = "a.yaml"}), "a.yaml");
-  EXPECT_EQ(text({.source = Source::kShippedFile, .name = "a.yaml", .line = 12, .column = 3}), "a.yaml:12:3");
+  EXPECT_EQ(text({.source = Source::kShippedFile, .name = "a.yaml", .line = 12, .column = 3}),
+            "a.yaml:12:3");
   EXPECT_EQ(text({.source = Source::kEnvironment, .name = "RANGESCOPE__RUN__KEEP"}),
             "environment RANGESCOPE__RUN__KEEP");
   EXPECT_EQ(text(argument(2, "run.keep=5")), "argument 2: run.keep=5");
@@ -559,15 +603,17 @@ TEST(Origins, RecordsNameVariablesWithoutTheirValues) {
   ASSERT_TRUE(config.has_value());
   const std::string recorded = recorded_inputs(*config);
   EXPECT_EQ(recorded.find("abcdef"), std::string::npos) << recorded;
-  EXPECT_NE(recorded.find("by: 'argument 1: workload.env.HF_TOKEN'}"), std::string::npos) << recorded;
+  EXPECT_NE(recorded.find("by: 'argument 1: workload.env.HF_TOKEN'}"), std::string::npos)
+      << recorded;
   EXPECT_NE(recorded.find("by: 'argument 2: run.job=plain'}"), std::string::npos) << recorded;
 }
 
 // ---- writing and finding
 
 TEST(Yaml, WhatIsWrittenReadsBackTheSame) {
-  auto config = compose(shipped({"ncu=standard", "vars={a:'yes',b:'1',c:' x',d:\"q'q\",e:'',f:'a: b',g:'#x',h:null}",
-                                 "workload.command=[python,'-c','print(1)\n#\ttab']"}));
+  auto config = compose(
+      shipped({"ncu=standard", "vars={a:'yes',b:'1',c:' x',d:\"q'q\",e:'',f:'a: b',g:'#x',h:null}",
+               "workload.command=[python,'-c','print(1)\n#\ttab']"}));
   ASSERT_TRUE(config.has_value()) << base::to_string(config.error());
   const std::string written = to_yaml(config->root);
   auto read = parse_yaml(written, "written");
@@ -598,7 +644,8 @@ TEST(Find, ProjectFileUpToTheRepository) {
   fs::create_directories(folder.path / "repo/a/b");
   EXPECT_EQ(find_project_file(folder.path / "repo/a/b", "/nowhere"), std::nullopt);
   folder.put("repo/rangescope.yaml", "");
-  EXPECT_EQ(find_project_file(folder.path / "repo/a/b", "/nowhere"), folder.path / "repo/rangescope.yaml");
+  EXPECT_EQ(find_project_file(folder.path / "repo/a/b", "/nowhere"),
+            folder.path / "repo/rangescope.yaml");
   EXPECT_EQ(find_project_file(folder.path / "repo/a/b", folder.path / "repo/a"), std::nullopt);
 }
 
@@ -606,11 +653,13 @@ TEST(Find, ConfInTheThreePlaces) {
   Folder folder;
   folder.put("prefix/share/rangescope/conf/config.yaml", "");
   folder.put("src/conf/config.yaml", "");
-  EXPECT_EQ(find_conf(folder.path / "prefix/bin/rangescope", {}), folder.path / "prefix/share/rangescope/conf");
+  EXPECT_EQ(find_conf(folder.path / "prefix/bin/rangescope", {}),
+            folder.path / "prefix/share/rangescope/conf");
   EXPECT_EQ(find_conf(folder.path / "src/build/dev/src/rangescope", {}), folder.path / "src/conf");
   EXPECT_EQ(find_conf("/x/rangescope", {{"RANGESCOPE_CONF", (folder.path / "src/conf").string()}}),
             folder.path / "src/conf");
-  EXPECT_FALSE(find_conf(folder.path / "src/build/rangescope", {{"RANGESCOPE_CONF", "/nosuch"}}).has_value());
+  EXPECT_FALSE(find_conf(folder.path / "src/build/rangescope", {{"RANGESCOPE_CONF", "/nosuch"}})
+                   .has_value());
 }
 
 TEST(Schema, FlagsAreUniqueAndEveryKeyIsExplained) {

@@ -19,9 +19,9 @@ using base::Code;
 using base::Result;
 
 // MLPs of two matrices; all others have three (gate, up, down).
-constexpr std::array<std::string_view, 13> kUngated{"gpt2",      "gpt_neo", "gpt_neox",  "gptj",    "opt",
-                                                    "bloom",     "falcon",  "phi",       "codegen", "gpt_bigcode",
-                                                    "persimmon", "mpt",     "starcoder2"};
+constexpr std::array<std::string_view, 13> kUngated{
+    "gpt2", "gpt_neo", "gpt_neox",    "gptj",      "opt", "bloom",     "falcon",
+    "phi",  "codegen", "gpt_bigcode", "persimmon", "mpt", "starcoder2"};
 // Layers that are no attention over a cache, or experts in an order of their own.
 constexpr std::array<std::string_view, 10> kOther{
     "mamba",  "mamba2",          "rwkv",       "jamba",       "bamba",
@@ -44,13 +44,15 @@ class DecoderFields {
 
   [[nodiscard]] std::optional<double> number(const std::vector<std::string_view>& names) const {
     for (const std::string_view name : names)
-      if (const Value* value = root_.find(name); value && (value->kind == Kind::kInt || value->kind == Kind::kDouble))
+      if (const Value* value = root_.find(name);
+          value && (value->kind == Kind::kInt || value->kind == Kind::kDouble))
         return value->number;
     return std::nullopt;
   }
   [[nodiscard]] std::string text(std::initializer_list<std::string_view> names) const {
     for (const std::string_view name : names)
-      if (const Value* value = root_.find(name); value && !value->is_null() && value->is_scalar()) return value->text;
+      if (const Value* value = root_.find(name); value && !value->is_null() && value->is_scalar())
+        return value->text;
     return {};
   }
   [[nodiscard]] const Value* find(std::string_view name) const { return root_.find(name); }
@@ -82,11 +84,13 @@ void add_experts(const DecoderFields& fields, Decoder& out, double inner, double
     out.dense = out.layers * matrices * out.hidden * inner;
     return;
   }
-  out.chosen = fields.number({"num_experts_per_tok", "num_experts_per_token", "moe_topk"}).value_or(1);
+  out.chosen =
+      fields.number({"num_experts_per_tok", "num_experts_per_token", "moe_topk"}).value_or(1);
   const double size = fields.number({"moe_intermediate_size"}).value_or(inner);
   out.expert = matrices * out.hidden * size;
   const double first = fields.number({"first_k_dense_replace"}).value_or(0);
-  const double step = std::max(1.0, fields.number({"decoder_sparse_step", "moe_layer_freq"}).value_or(1));
+  const double step =
+      std::max(1.0, fields.number({"decoder_sparse_step", "moe_layer_freq"}).value_or(1));
   const Value* only = fields.find("mlp_only_layers");
   for (double layer = 0; layer < out.layers; ++layer) {
     const bool named = only && std::any_of(only->items.begin(), only->items.end(),
@@ -97,7 +101,8 @@ void add_experts(const DecoderFields& fields, Decoder& out, double inner, double
   }
   const double shared = fields.number({"n_shared_experts"}).value_or(0) * size +
                         fields.number({"shared_expert_intermediate_size"}).value_or(0);
-  const double gate = fields.number({"shared_expert_intermediate_size"}).value_or(0) > 0 ? out.hidden : 0;
+  const double gate =
+      fields.number({"shared_expert_intermediate_size"}).value_or(0) > 0 ? out.hidden : 0;
   out.dense = (out.layers - out.moe_layers) * matrices * out.hidden * inner +
               out.moe_layers * (out.hidden * out.experts + matrices * out.hidden * shared + gate);
 }
@@ -111,8 +116,9 @@ void add_window(const DecoderFields& fields, const std::string& type, Decoder& o
   }
   const Value* types = fields.find("layer_types");
   if (types && types->is_list())
-    out.windowed = static_cast<double>(std::count_if(types->items.begin(), types->items.end(),
-                                                     [](const Value& one) { return one.text == "sliding_attention"; }));
+    out.windowed = static_cast<double>(
+        std::count_if(types->items.begin(), types->items.end(),
+                      [](const Value& one) { return one.text == "sliding_attention"; }));
   else if (const auto pattern = fields.number({"sliding_window_pattern"}); pattern && *pattern > 0)
     out.windowed = out.layers - std::floor(out.layers / *pattern);
   else
@@ -127,7 +133,8 @@ std::string number_text(double value) {
 
 /// Weights of the layers that T tokens meet once each, and per token.
 double linear_weights(const Decoder& decoder) {
-  return decoder.layers * decoder.attention + decoder.dense + decoder.moe_layers * decoder.chosen * decoder.expert;
+  return decoder.layers * decoder.attention + decoder.dense +
+         decoder.moe_layers * decoder.chosen * decoder.expert;
 }
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
@@ -197,26 +204,31 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
            {&out.vocabulary, {"vocab_size"}}}) {
     const auto value = fields.number(names);
     if (!value || *value < 1 || *value > 1e9)
-      return base::fail(Code::kBadData, "the model's " + std::string(*names.begin()) + " is missing or makes no sense",
-                        file.string(), "Name the config.json of a decoder from Hugging Face.");
+      return base::fail(
+          Code::kBadData,
+          "the model's " + std::string(*names.begin()) + " is missing or makes no sense",
+          file.string(), "Name the config.json of a decoder from Hugging Face.");
     *into = *value;
   }
   if (out.layers > 10'000)
-    return base::fail(Code::kBadData, "more than 10,000 layers", file.string(), "Name the config.json of a decoder.");
+    return base::fail(Code::kBadData, "more than 10,000 layers", file.string(),
+                      "Name the config.json of a decoder.");
   const bool ungated = std::find(kUngated.begin(), kUngated.end(), type) != kUngated.end();
-  const double inner =
-      fields.number({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}).value_or(4 * out.hidden);
+  const double inner = fields.number({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"})
+                           .value_or(4 * out.hidden);
   const double size = fields.number({"head_dim"}).value_or(out.hidden / heads);
   const Value* multi_query = fields.find("multi_query");
-  const double pairs =
-      fields.number({"num_key_value_heads", "num_kv_heads"}).value_or(multi_query && multi_query->boolean ? 1 : heads);
+  const double pairs = fields.number({"num_key_value_heads", "num_kv_heads"})
+                           .value_or(multi_query && multi_query->boolean ? 1 : heads);
   if (const auto rank = fields.number({"kv_lora_rank"})) {
     const double plain = fields.number({"qk_nope_head_dim"}).value_or(128),
                  rotary = fields.number({"qk_rope_head_dim"}).value_or(64),
-                 value = fields.number({"v_head_dim"}).value_or(128), query = heads * (plain + rotary);
+                 value = fields.number({"v_head_dim"}).value_or(128),
+                 query = heads * (plain + rotary);
     const auto q_rank = fields.number({"q_lora_rank"});
     out.attention = (q_rank ? out.hidden * *q_rank + *q_rank * query : out.hidden * query) +
-                    out.hidden * (*rank + rotary) + *rank * heads * (plain + value) + heads * value * out.hidden;
+                    out.hidden * (*rank + rotary) + *rank * heads * (plain + value) +
+                    heads * value * out.hidden;
     out.scores = query;
     out.values = heads * value;
     out.cache = *rank + rotary;
@@ -235,40 +247,44 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
 
 std::string flop_formula(const Decoder& decoder, const Pass& pass) {
   const double attended = 2 * (decoder.scores + decoder.values);
-  std::string context =
-      fmt::format("{}*({})", number_text(attended * (decoder.layers - decoder.windowed)), pass.context);
+  std::string context = fmt::format(
+      "{}*({})", number_text(attended * (decoder.layers - decoder.windowed)), pass.context);
   if (decoder.windowed > 0)
-    context += fmt::format(" + {}*min({},{})", number_text(attended * decoder.windowed), pass.context,
-                           number_text(decoder.window));
+    context += fmt::format(" + {}*min({},{})", number_text(attended * decoder.windowed),
+                           pass.context, number_text(decoder.window));
   return fmt::format("({})*(({})*({} + {}) + ({})*{})", pass.batch, pass.tokens,
                      number_text(2 * linear_weights(decoder)), context, pass.asked,
                      number_text(2 * decoder.hidden * decoder.vocabulary));
 }
 
 std::string bytes_formula(const Decoder& decoder, const Pass& pass) {
-  const double always = decoder.layers * decoder.attention + decoder.dense + decoder.hidden * decoder.vocabulary;
+  const double always =
+      decoder.layers * decoder.attention + decoder.dense + decoder.hidden * decoder.vocabulary;
   std::string weights = number_text(always * decoder.weight_bytes);
   if (decoder.experts > 0)
     weights += fmt::format(" + {}*min({},({})*({})*{})",
                            number_text(decoder.moe_layers * decoder.expert * decoder.weight_bytes),
-                           number_text(decoder.experts), pass.batch, pass.tokens, number_text(decoder.chosen));
+                           number_text(decoder.experts), pass.batch, pass.tokens,
+                           number_text(decoder.chosen));
   const double token = decoder.cache * decoder.cache_bytes;
-  std::string cache = fmt::format("{}*({})", number_text(token * (decoder.layers - decoder.windowed)), pass.context);
+  std::string cache = fmt::format(
+      "{}*({})", number_text(token * (decoder.layers - decoder.windowed)), pass.context);
   if (decoder.windowed > 0)
     cache += fmt::format(" + {}*min({},{})", number_text(token * decoder.windowed), pass.context,
                          number_text(decoder.window));
-  return fmt::format("{} + ({})*({} + {}*({}))", weights, pass.batch, cache, number_text(token * decoder.layers),
-                     pass.tokens);
+  return fmt::format("{} + ({})*({} + {}*({}))", weights, pass.batch, cache,
+                     number_text(token * decoder.layers), pass.tokens);
 }
 
 namespace {
 
-/// Rules of the modules of PyTorch that a pass calls, by the names that Hugging Face gives them: each is a decoder that
-/// lacks the rest. Layers that differ have none.
-void add_modules(const Decoder& decoder, const std::string& range, const Pass& flops, const Pass& bytes,
-                 UsefulRules& out) {
-  const bool plain = std::ranges::all_of(
-      range, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == ' ' || c == '-' || c == ';'; });
+/// Rules of the modules of PyTorch that a pass calls, by the names that Hugging Face gives them:
+/// each is a decoder that lacks the rest. Layers that differ have none.
+void add_modules(const Decoder& decoder, const std::string& range, const Pass& flops,
+                 const Pass& bytes, UsefulRules& out) {
+  const bool plain = std::ranges::all_of(range, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == ' ' || c == '-' || c == ';';
+  });
   if (!plain) return;
   std::string names = range;
   std::ranges::replace(names, ';', '|');
@@ -301,17 +317,20 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
       out.flops.push_back(written);
       continue;
     }
-    std::map<std::string, std::string, std::less<>> given{{"prefill", "prefill"}, {"decode", "decode;decode step"},
-                                                          {"prompt", ""},         {"new", ""},
-                                                          {"batch", "1"},         {"tokens", "1"}};
-    const auto parts = base::split(written.size() > 5 ? std::string_view(written).substr(5) : std::string_view{}, ',');
+    std::map<std::string, std::string, std::less<>> given{
+        {"prefill", "prefill"}, {"decode", "decode;decode step"},
+        {"prompt", ""},         {"new", ""},
+        {"batch", "1"},         {"tokens", "1"}};
+    const auto parts = base::split(
+        written.size() > 5 ? std::string_view(written).substr(5) : std::string_view{}, ',');
     const auto refuse = [&](std::string what) {
-      return base::fail(
-          Code::kUsage, std::move(what), "--flops " + written,
-          "Write --flops auto=config.json,prompt=512,new=64 (and batch=, tokens=, prefill=RANGE, decode=RANGE), or "
-          "give the ranges their lengths as payloads.");
+      return base::fail(Code::kUsage, std::move(what), "--flops " + written,
+                        "Write --flops auto=config.json,prompt=512,new=64 (and batch=, tokens=, "
+                        "prefill=RANGE, decode=RANGE), or "
+                        "give the ranges their lengths as payloads.");
     };
-    if (parts.empty() || parts.front().empty()) return refuse("the model's config.json is not named");
+    if (parts.empty() || parts.front().empty())
+      return refuse("the model's config.json is not named");
     for (std::size_t i = 1; i < parts.size(); ++i) {
       const auto equals = parts[i].find('=');
       const auto found = given.find(parts[i].substr(0, equals));
@@ -325,12 +344,14 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
     auto decoder = TRY(read_decoder(std::string(parts.front())));
     if (!decoder.left_out.empty())
       out.notes.push_back(
-          fmt::format("--flops auto: the language model of {} is counted, {} is not", parts.front(), decoder.left_out));
+          fmt::format("--flops auto: the language model of {} is counted, {} is not", parts.front(),
+                      decoder.left_out));
     const std::string prompt = given["prompt"].empty() ? "payload" : given["prompt"];
     // A causal prefill: token i attends to i positions.
     const Pass prefill{prompt, "(" + prompt + " + 1)/2", given["batch"], "1"};
     std::string context = prompt;
-    if (!given["prompt"].empty() && !given["new"].empty()) context += " + (" + given["new"] + " + 1)/2";
+    if (!given["prompt"].empty() && !given["new"].empty())
+      context += " + (" + given["new"] + " + 1)/2";
     // An occurrence of several tokens is as many passes.
     const Pass decode{"1", context, given["batch"], "1"};
     const std::string& times = given["tokens"];
@@ -339,7 +360,8 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
     };
     out.flops.push_back(given["prefill"] + "=" + flop_formula(decoder, prefill));
     out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(decoder, decode)));
-    out.bytes.push_back(given["prefill"] + "=" + bytes_formula(decoder, {prompt, "0", given["batch"], "1"}));
+    out.bytes.push_back(given["prefill"] + "=" +
+                        bytes_formula(decoder, {prompt, "0", given["batch"], "1"}));
     out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(decoder, decode)));
     add_modules(decoder, given["prefill"], prefill, {prompt, "0", given["batch"], "1"}, out);
     add_modules(decoder, given["decode"], decode, decode, out);

@@ -26,8 +26,8 @@ std::size_t weight(const Value& value) {
   return sum;
 }
 
-/// Depth-first over references: a value is resolved when it is first needed, and a path met again while it is being
-/// resolved is a cycle. Linear in the number of values and references.
+/// Depth-first over references: a value is resolved when it is first needed, and a path met again
+/// while it is being resolved is a cycle. Linear in the number of values and references.
 class Resolver {
  public:
   Resolver(Value& root, const Surroundings& around) : root_(root), around_(around) {}
@@ -35,11 +35,13 @@ class Resolver {
   base::Result<void> all(Value& value, const std::string& path) {
     if (done_.count(path)) return {};
     const Level level(level_);
-    if (level_ > kDeepest) return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
+    if (level_ > kDeepest)
+      return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     if (!open_.insert(path).second)
       return refused("the interpolation of '" + path + "' is circular", value.origin,
                      "Break the circle with a plain value.");
-    for (std::size_t i = 0; i < value.items.size(); ++i) TRY(all(value.items[i], join(path, std::to_string(i))));
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      TRY(all(value.items[i], join(path, std::to_string(i))));
     for (Entry& entry : value.entries) TRY(all(entry.value, join(path, entry.key)));
     if (value.kind == Kind::kText && !value.literal && value.text.find("${") != std::string::npos) {
       auto resolved = TRY(text(value, value.text, path));
@@ -61,7 +63,8 @@ class Resolver {
 
   base::Result<Value> text(const Value& value, std::string_view source, const std::string& path) {
     const Level level(level_);
-    if (level_ > kDeepest) return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
+    if (level_ > kDeepest)
+      return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     std::string out;
     bool secret = false;
     std::size_t at = 0;
@@ -83,17 +86,18 @@ class Resolver {
           break;
       }
       if (end >= source.size())
-        return refused("the interpolation in '" + std::string(source) + "' is not closed", value.origin,
-                       "Close it with }.");
+        return refused("the interpolation in '" + std::string(source) + "' is not closed",
+                       value.origin, "Close it with }.");
       auto piece = one(value, source.substr(at + 2, end - at - 2), path);
       if (!piece) return piece;
       if (at == 0 && end + 1 == source.size()) return piece;  // alone: keeps its type
       if (!piece->is_scalar())
-        return refused("'" + std::string(source) + "' puts a list or a map into a text", value.origin,
-                       "Refer to one of its values.");
+        return refused("'" + std::string(source) + "' puts a list or a map into a text",
+                       value.origin, "Refer to one of its values.");
       secret = secret || piece->secret;
       out += piece->is_null() ? "null" : piece->text;
-      if (copied_ += piece->text.size(); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
+      if (copied_ += piece->text.size(); copied_ > kMostCopied)
+        return too_much("makes more than 16 MiB", value);
       at = end + 1;
     }
     Value result = text_value(out, value.origin);
@@ -101,14 +105,16 @@ class Resolver {
     return result;
   }
 
-  base::Result<Value> one(const Value& value, std::string_view inner_source, const std::string& path) {
+  base::Result<Value> one(const Value& value, std::string_view inner_source,
+                          const std::string& path) {
     std::string inner(inner_source);
     if (inner.find("${") != std::string::npos) {
       auto nested = TRY(text(value, inner, path));
       inner = nested.text;
     }
     if (const auto colon = inner.find(':'); colon != std::string::npos)
-      return resolver(value, std::string(base::trim(inner.substr(0, colon))), inner.substr(colon + 1));
+      return resolver(value, std::string(base::trim(inner.substr(0, colon))),
+                      inner.substr(colon + 1));
     std::string target = std::string(base::trim(inner));
     if (target.starts_with('.')) {  // one dot is the map that holds this value
       std::string from = path;
@@ -118,10 +124,13 @@ class Resolver {
     }
     target = base::replace_all(base::replace_all(target, "[", "."), "]", "");
     Value* found = find(target);
-    if (!found) return refused("${" + inner + "}: there is no key '" + target + "'", value.origin, suggestion(target));
+    if (!found)
+      return refused("${" + inner + "}: there is no key '" + target + "'", value.origin,
+                     suggestion(target));
     TRY(all(*found, target));
     found = find(target);
-    if (copied_ += weight(*found); copied_ > kMostCopied) return too_much("makes more than 16 MiB", value);
+    if (copied_ += weight(*found); copied_ > kMostCopied)
+      return too_much("makes more than 16 MiB", value);
     return *found;
   }
 
@@ -138,7 +147,8 @@ class Resolver {
     }
   }
 
-  base::Result<Value> resolver(const Value& value, const std::string& name, const std::string& argument) {
+  base::Result<Value> resolver(const Value& value, const std::string& name,
+                               const std::string& argument) {
     if (name == "env" || name == "oc.env") {
       const auto comma = argument.find(',');
       const std::string variable(base::trim(argument.substr(0, comma)));
@@ -165,7 +175,8 @@ class Resolver {
       localtime_r(&moment, &local);
       std::array<char, 256> buffer{};
       const std::string format = argument.empty() ? "%Y%m%d-%H%M%S" : argument;
-      const std::size_t length = std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
+      const std::size_t length =
+          std::strftime(buffer.data(), buffer.size(), format.c_str(), &local);
       if (length == 0)
         return refused("${now:" + argument + "} gives no text", value.origin,
                        "Write a strftime format, e.g. ${now:%Y%m%d}.");
@@ -201,7 +212,8 @@ class Resolver {
 
 base::Result<void> interpolate(Value& root, const Surroundings& around) {
   Resolver resolver(root, around);
-  // Leaves only: a map is open while its children are resolved, and a child may refer to its own map's siblings.
+  // Leaves only: a map is open while its children are resolved, and a child may refer to its own
+  // map's siblings.
   for (Entry& entry : root.entries) TRY(resolver.all(entry.value, entry.key));
   return {};
 }

@@ -83,7 +83,8 @@ std::string instead_of_defaults(const Value& list, const Groups& groups) {
     if (groups.count(name) > 0 && written.value.is_scalar())
       choices.push_back(in_backticks(name + ": " + to_flow(written.value)));
   }
-  if (choices.empty()) return "Remove it: a file always lies over conf/config.yaml and the chosen options of groups.";
+  if (choices.empty())
+    return "Remove it: a file always lies over conf/config.yaml and the chosen options of groups.";
   return "Write " + base::join(choices, " and ") + " in its place, not indented.";
 }
 
@@ -91,7 +92,8 @@ std::string instead_of_defaults(const Value& list, const Groups& groups) {
 std::set<std::string> sections() {
   std::set<std::string> found;
   for (const Key& key : keys())
-    for (std::size_t end = key.path.find('.'); end < key.path.size(); end = key.path.find('.', end + 1))
+    for (std::size_t end = key.path.find('.'); end < key.path.size();
+         end = key.path.find('.', end + 1))
       found.emplace(key.path.substr(0, end));
   return found;
 }
@@ -105,16 +107,17 @@ bool has_names(const std::string& section, std::span<const std::string> names) {
 
 }  // namespace
 
-base::Result<Layer> read_layer(const std::filesystem::path& path, const std::string& group, const Groups& groups,
-                               Source source) {
+base::Result<Layer> read_layer(const std::filesystem::path& path, const std::string& group,
+                               const Groups& groups, Source source) {
   const auto text = TRY(base::read_regular(path, kMostYamlBytes));
   Layer layer{path.string(), group, {}};
   TRY(refuse_package_comment(text, layer.file));
   layer.values = TRY(parse_yaml(text, layer.file, source));
   if (const Value* list = layer.values.find("defaults")) {
     const bool is_option = !group.empty();
-    return refused("defaults lists are not supported", list->origin,
-                   is_option ? instead_of_defaults_of_option(*list) : instead_of_defaults(*list, groups));
+    return refused(
+        "defaults lists are not supported", list->origin,
+        is_option ? instead_of_defaults_of_option(*list) : instead_of_defaults(*list, groups));
   }
   return layer;
 }
@@ -133,8 +136,9 @@ std::string indentation_hint(std::span<const std::string> names, const std::stri
   std::vector<std::string> lines;
   for (const std::string& name : names) lines.push_back(in_backticks(name + ":"));
   const std::string below = lines.size() == 1 ? "it" : "them";
-  return "Write " + opening_lines(section) + " above " + lines.front() + ", and indent " + base::join(lines, ", ") +
-         " and the lines below " + below + " by " + spaces_inside(section) + ".";
+  return "Write " + opening_lines(section) + " above " + lines.front() + ", and indent " +
+         base::join(lines, ", ") + " and the lines below " + below + " by " +
+         spaces_inside(section) + ".";
 }
 
 }  // namespace rangescope::config

@@ -1,4 +1,5 @@
-// Reading a composed configuration: typed getters, explain, and where conf/ and the project file are.
+// Reading a composed configuration: typed getters, explain, and where conf/ and the project file
+// are.
 #include <algorithm>
 #include <cstdlib>
 
@@ -58,33 +59,42 @@ Origin Config::origin(std::string_view path) const {
 }
 
 bool Config::set_by_user(std::string_view path) const {
-  const auto last = std::find_if(history.rbegin(), history.rend(),
-                                 [&](const Assignment& assignment) { return assignment.key == path; });
+  const auto last =
+      std::find_if(history.rbegin(), history.rend(),
+                   [&](const Assignment& assignment) { return assignment.key == path; });
   return last != history.rend() && last->origin.by_user();
 }
 
-base::Result<fs::path> find_conf(const fs::path& self, const std::map<std::string, std::string>& environment) {
+base::Result<fs::path> find_conf(const fs::path& self,
+                                 const std::map<std::string, std::string>& environment) {
   std::error_code ignored;
-  if (const auto given = environment.find("RANGESCOPE_CONF"); given != environment.end() && !given->second.empty()) {
-    if (fs::exists(fs::path(given->second) / "config.yaml", ignored)) return fs::path(given->second);
+  if (const auto given = environment.find("RANGESCOPE_CONF");
+      given != environment.end() && !given->second.empty()) {
+    if (fs::exists(fs::path(given->second) / "config.yaml", ignored))
+      return fs::path(given->second);
     return base::fail(base::Code::kNoInput, "there is no config.yaml in " + given->second,
-                      "environment RANGESCOPE_CONF", "Set it to rangescope's conf folder, or unset it.");
+                      "environment RANGESCOPE_CONF",
+                      "Set it to rangescope's conf folder, or unset it.");
   }
   const fs::path bin = self.parent_path();
-  std::vector<fs::path> places{bin.parent_path() / "share" / "rangescope" / "conf"};  // installed: PREFIX/bin
-  for (fs::path up = bin; up.has_relative_path(); up = up.parent_path()) places.push_back(up / "conf");  // build tree
+  std::vector<fs::path> places{bin.parent_path() / "share" / "rangescope" /
+                               "conf"};  // installed: PREFIX/bin
+  for (fs::path up = bin; up.has_relative_path(); up = up.parent_path())
+    places.push_back(up / "conf");  // build tree
   std::string looked;
   for (const fs::path& place : places) {
     if (fs::exists(place / "config.yaml", ignored)) return place;
     looked += (looked.empty() ? "" : ", ") + place.string();
   }
-  return base::fail(base::Code::kNoInput, "conf/config.yaml was not found (looked in " + looked + ")", {},
+  return base::fail(base::Code::kNoInput,
+                    "conf/config.yaml was not found (looked in " + looked + ")", {},
                     "Set RANGESCOPE_CONF to rangescope's conf folder.");
 }
 
 base::Result<fs::path> shipped_folder() {
   std::map<std::string, std::string> environment;
-  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr) environment["RANGESCOPE_CONF"] = folder;
+  if (const char* folder = std::getenv("RANGESCOPE_CONF"); folder != nullptr)
+    environment["RANGESCOPE_CONF"] = folder;
   return find_conf(base::self_path(), environment);
 }
 
@@ -117,12 +127,14 @@ base::Result<std::string> explain(const Config& config, std::string_view path) {
   out += "  value: " + (value ? to_flow(*value) : std::string("(not set)")) + "\n";
   std::vector<const Assignment*> set;
   for (const Assignment& done : config.history)
-    if (done.key == path || (key->type == KeyType::kMap && done.key.starts_with(std::string(path) + ".")))
+    if (done.key == path ||
+        (key->type == KeyType::kMap && done.key.starts_with(std::string(path) + ".")))
       set.push_back(&done);
   for (auto done = set.rbegin(); done != set.rend(); ++done) {
-    const std::string name = (*done)->key == path ? "" : (*done)->key.substr(path.size() + 1) + " = ";
-    out += (done == set.rbegin() ? "  set by " : "  before ") + to_string((*done)->origin) + ": " + name +
-           (*done)->value + "\n";
+    const std::string name =
+        (*done)->key == path ? "" : (*done)->key.substr(path.size() + 1) + " = ";
+    out += (done == set.rbegin() ? "  set by " : "  before ") + to_string((*done)->origin) + ": " +
+           name + (*done)->value + "\n";
   }
   return out;
 }

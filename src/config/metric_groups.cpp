@@ -47,7 +47,8 @@ class Fields {
 
   std::vector<std::string> texts(const Value& value, const std::string& key) {
     if (value.is_scalar()) return {value.text};
-    if (!value.is_list() || value.items.empty()) refuse(value, "expected text or a list under '" + key + "'");
+    if (!value.is_list() || value.items.empty())
+      refuse(value, "expected text or a list under '" + key + "'");
     std::vector<std::string> out;
     for (const Value& item : value.items) {
       if (!item.is_scalar()) refuse(item, "expected text in the list '" + key + "'");
@@ -65,14 +66,16 @@ class Fields {
   }
 
   void refuse(const Value& at, std::string what, std::string hint = {}) {
-    if (!error_) error_ = base::Error{Code::kConfig, std::move(what), to_string(at.origin), std::move(hint)};
+    if (!error_)
+      error_ = base::Error{Code::kConfig, std::move(what), to_string(at.origin), std::move(hint)};
   }
 
   /// Refuses keys that nobody asked for, then hands out the first mistake.
   Result<void> finish() {
     for (const Entry& entry : map_.entries)
       if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
-        refuse(entry.value, "unknown key '" + entry.key + "'", base::did_you_mean(entry.key, known_));
+        refuse(entry.value, "unknown key '" + entry.key + "'",
+               base::did_you_mean(entry.key, known_));
     if (error_) return tl::make_unexpected(*error_);
     return {};
   }
@@ -95,7 +98,8 @@ model::GroupCounter counter(Fields& fields, const std::string& alias, const Valu
   else
     inner.refuse(value, "counter '" + alias + "' needs 'any'");
   if (const Value* absent = inner.get("absent")) out.absent = inner.number(absent, "absent");
-  if (const auto done = inner.finish(); !done) fields.refuse(value, done.error().what, done.error().hint);
+  if (const auto done = inner.finish(); !done)
+    fields.refuse(value, done.error().what, done.error().hint);
   return out;
 }
 
@@ -111,8 +115,8 @@ Result<model::GroupMetric> metric(const Value& node) {
   TRY(fields.finish());
   auto parsed = base::Formula::parse(formula);
   if (!parsed)
-    return base::fail(Code::kConfig, parsed.error().what, to_string(node.origin) + ", " + parsed.error().where,
-                      parsed.error().hint);
+    return base::fail(Code::kConfig, parsed.error().what,
+                      to_string(node.origin) + ", " + parsed.error().where, parsed.error().hint);
   out.formula = std::move(*parsed);
   return out;
 }
@@ -137,8 +141,9 @@ Result<model::MetricGroup> group(const fs::path& file) {
     auto read = TRY(metric(item));
     for (const std::string& name : read.formula.names()) {
       if (std::find(aliases.begin(), aliases.end(), name) != aliases.end()) continue;
-      return refused("metric '" + read.name + "' uses '" + name + "', which is not a counter of the group", item.origin,
-                     base::did_you_mean(name, aliases));
+      return refused(
+          "metric '" + read.name + "' uses '" + name + "', which is not a counter of the group",
+          item.origin, base::did_you_mean(name, aliases));
     }
     out.metrics.push_back(std::move(read));
   }
@@ -154,7 +159,8 @@ Result<model::Peaks> peaks(const fs::path& file) {
   out.chip = fields.text("chip");
   out.source = fields.text("source");
   out.memory_bytes_per_s = fields.number("memory_bytes_per_s");
-  if (const Value* l2 = fields.get("l2_bytes_per_s")) out.l2_bytes_per_s = fields.number(l2, "l2_bytes_per_s");
+  if (const Value* l2 = fields.get("l2_bytes_per_s"))
+    out.l2_bytes_per_s = fields.number(l2, "l2_bytes_per_s");
   if (const Value* link = fields.get("host_link_bytes_per_s"))
     out.host_link_bytes_per_s = fields.number(link, "host_link_bytes_per_s");
   if (const Value* match = fields.get("match")) out.match = fields.texts(*match, "match");
@@ -191,7 +197,9 @@ Result<std::vector<T>> load_folder(const fs::path& folder, Read read) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   }
-  if (error) return base::fail(Code::kNoInput, "cannot list the folder: " + error.message(), folder.string());
+  if (error)
+    return base::fail(Code::kNoInput, "cannot list the folder: " + error.message(),
+                      folder.string());
   std::sort(files.begin(), files.end());
   std::vector<T> out;
   for (const fs::path& file : files) {
@@ -267,7 +275,8 @@ Result<fs::path> user_devices() {
     return fs::path(folder) / "rangescope" / "device";
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/')
     return fs::path(home) / ".config" / "rangescope" / "device";
-  return base::fail(Code::kConfig, "there is no home folder to keep results in", "HOME", "Set XDG_CONFIG_HOME.");
+  return base::fail(Code::kConfig, "there is no home folder to keep results in", "HOME",
+                    "Set XDG_CONFIG_HOME.");
 }
 
 Result<std::vector<model::Peaks>> known_peaks() {
@@ -279,7 +288,8 @@ Result<std::vector<model::Peaks>> known_peaks() {
     for (model::Peaks& peaks : all) peaks.measured = true;
   }
   auto shipped = TRY(load_peaks(conf / "device"));
-  all.insert(all.end(), std::make_move_iterator(shipped.begin()), std::make_move_iterator(shipped.end()));
+  all.insert(all.end(), std::make_move_iterator(shipped.begin()),
+             std::make_move_iterator(shipped.end()));
   return all;
 }
 
@@ -301,13 +311,16 @@ Result<void> check_device(const std::string& id) {
     ids.push_back(peaks.id);
     if (digits(peaks.id) == digits(folded)) alike.push_back(peaks.id);
     if (peaks.id == folded) variants = {peaks.id};
-    if (peaks.id.starts_with(folded + "-") && !std::ranges::count(variants, folded)) variants.push_back(peaks.id);
+    if (peaks.id.starts_with(folded + "-") && !std::ranges::count(variants, folded))
+      variants.push_back(peaks.id);
   }
-  const std::string near =
-      variants.empty() ? base::did_you_mean(folded, alike) : "Write " + base::join(variants, " or ") + ".";
+  const std::string near = variants.empty() ? base::did_you_mean(folded, alike)
+                                            : "Write " + base::join(variants, " or ") + ".";
   const bool which = id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id);
-  return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'", "device",
-                    which ? "It names the GPU whose peaks are used; choose a GPU to run on with CUDA_VISIBLE_DEVICES, "
+  return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'",
+                    "device",
+                    which ? "It names the GPU whose peaks are used; choose a GPU to run on with "
+                            "CUDA_VISIBLE_DEVICES, "
                             "or an option of the program."
                     : near.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "."
                                    : near);

@@ -17,7 +17,8 @@ namespace metric_groups_test {
 const std::filesystem::path kConf = std::filesystem::path(base::source_dir) / "conf";
 
 base::Error error_of(const std::string& yaml) {
-  const auto folder = std::filesystem::temp_directory_path() / ("groups-" + std::to_string(::getpid()));
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("groups-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   EXPECT_TRUE(base::write_file(folder / "g.yaml", yaml));
   auto groups = load_metric_groups(folder);
@@ -39,14 +40,16 @@ TEST(MetricGroups, AllShippedGroupsLoad) {
 
 TEST(MetricGroups, MistakesAreLocated) {
   constexpr const char* kHead = "name: g\ntitle: t\nexplain: e\ncounters:\n  a: dram__bytes.sum\n";
-  auto error = error_of(std::string(kHead) + "metrics:\n  - {name: m, title: t, unit: byte, formula: b, explain: e}\n");
+  auto error = error_of(std::string(kHead) +
+                        "metrics:\n  - {name: m, title: t, unit: byte, formula: b, explain: e}\n");
   EXPECT_NE(error.where.find("g.yaml:7"), std::string::npos) << error.where;
   EXPECT_NE(error.what.find("'b'"), std::string::npos);
   error = error_of(std::string(kHead) + "metricss: []\nmetrics: []\n");
   EXPECT_NE(error.hint.find("'metrics'"), std::string::npos);
   error = error_of(std::string(kHead) + "name: again\nmetrics: []\n");
   EXPECT_NE(error.what.find("twice"), std::string::npos);
-  error = error_of(std::string(kHead) + "metrics:\n  - {name: m, title: t, unit: byte, formula: a +, explain: e}\n");
+  error = error_of(std::string(kHead) +
+                   "metrics:\n  - {name: m, title: t, unit: byte, formula: a +, explain: e}\n");
   EXPECT_NE(error.where.find("column"), std::string::npos);
   error = error_of("name: [\n");
   EXPECT_NE(error.where.find("g.yaml:"), std::string::npos);
@@ -57,7 +60,8 @@ TEST(ReplayCosts, AreIntervalsAndTheirLinksAreThoseOfTheCards) {
   const auto costs = replay_costs();
   ::unsetenv("RANGESCOPE_CONF");
   ASSERT_TRUE(costs) << to_string(costs.error());
-  for (const model::MeasuredValue& value : {costs->tracing_ns, costs->graph_launch_ns, costs->pinned_share}) {
+  for (const model::MeasuredValue& value :
+       {costs->tracing_ns, costs->graph_launch_ns, costs->pinned_share}) {
     EXPECT_GT(value.low, 0);
     EXPECT_LE(value.low, value.expected);
     EXPECT_LE(value.expected, value.high);
@@ -66,7 +70,8 @@ TEST(ReplayCosts, AreIntervalsAndTheirLinksAreThoseOfTheCards) {
   const auto peaks = load_peaks(kConf / "device");
   ASSERT_TRUE(peaks);
   EXPECT_DOUBLE_EQ(find_peaks(*peaks, "NVIDIA H100 80GB HBM3")->host_link_bytes_per_s, 63.0e9);
-  EXPECT_DOUBLE_EQ(find_peaks(*peaks, "NVIDIA GeForce RTX 4060 Ti")->host_link_bytes_per_s, 15.75e9);
+  EXPECT_DOUBLE_EQ(find_peaks(*peaks, "NVIDIA GeForce RTX 4060 Ti")->host_link_bytes_per_s,
+                   15.75e9);
 }
 
 TEST(Peaks, TheLongestNameThatFitsWins) {
@@ -122,15 +127,16 @@ TEST(Peaks, EachNamesItsSourceAndAddsUp) {
     }
     const auto pins = numbers_of(each.source, "%lf bits x %lf Gbit/s", 2);
     if (!pins.empty()) {
-      EXPECT_NEAR(each.memory_bytes_per_s, pins[0] * pins[1] / 8 * 1e9, 0.002 * each.memory_bytes_per_s);
+      EXPECT_NEAR(each.memory_bytes_per_s, pins[0] * pins[1] / 8 * 1e9,
+                  0.002 * each.memory_bytes_per_s);
     }
     const auto doubles = numbers_of(each.source, "FP64 1/%lf", 1);
     if (!doubles.empty()) {
       EXPECT_NEAR(rate("fp64"), fp32 / doubles[0], 0.006 * rate("fp64"));
     }
     computed += cores.empty() ? 0 : 1;
-    // Dense: of what a card has, half as many bits are twice as fast, or four times where FP32 accumulation halves
-    // FP16.
+    // Dense: of what a card has, half as many bits are twice as fast, or four times where FP32
+    // accumulation halves FP16.
     if (rate("tensor_bf16") > 0) {
       EXPECT_EQ(rate("tensor_bf16"), fp16);
     }
@@ -141,7 +147,8 @@ TEST(Peaks, EachNamesItsSourceAndAddsUp) {
       EXPECT_NEAR(rate("tensor_fp8") / fp16, 2, 0.03);
     }
     if (rate("tensor_int8") > 0 && rate("tensor_fp8") > 0) {
-      EXPECT_TRUE(rate("tensor_int8") == rate("tensor_fp8") || std::abs(rate("tensor_int8") / fp16 - 4) < 0.01);
+      EXPECT_TRUE(rate("tensor_int8") == rate("tensor_fp8") ||
+                  std::abs(rate("tensor_int8") / fp16 - 4) < 0.01);
     }
   }
   EXPECT_GT(computed, 30);

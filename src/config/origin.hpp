@@ -36,6 +36,7 @@ struct Origin {
 [[nodiscard]] std::string to_string(const Origin& origin);
 
 /// kConfig at the place of a value.
-[[nodiscard]] tl::unexpected<base::Error> refused(std::string what, const Origin& origin, std::string hint = {});
+[[nodiscard]] tl::unexpected<base::Error> refused(std::string what, const Origin& origin,
+                                                  std::string hint = {});
 
 }  // namespace rangescope::config

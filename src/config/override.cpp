@@ -26,7 +26,8 @@ bool escapes(std::string_view text, std::size_t at) {
 std::size_t behind_quote(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (++at; at < text.size() && text[at] != quote; ++at)
-    if (text[at] == '\\' && at + 1 < text.size() && (text[at + 1] == quote || text[at + 1] == '\\')) ++at;
+    if (text[at] == '\\' && at + 1 < text.size() && (text[at + 1] == quote || text[at + 1] == '\\'))
+      ++at;
   return at < text.size() ? at + 1 : std::string_view::npos;
 }
 
@@ -34,7 +35,8 @@ std::size_t behind_quote(std::string_view text, std::size_t at) {
 std::string_view trimmed(std::string_view text) {
   const std::string_view bare = base::trim(text);
   const auto end = static_cast<std::size_t>(bare.data() + bare.size() - text.data());
-  return bare.ends_with('\\') && end < text.size() ? text.substr(end - bare.size(), bare.size() + 1) : bare;
+  return bare.ends_with('\\') && end < text.size() ? text.substr(end - bare.size(), bare.size() + 1)
+                                                   : bare;
 }
 
 /// Where `separator` first occurs outside of quotes and brackets; npos.
@@ -84,7 +86,8 @@ base::Result<Value> quoted(std::string_view text, const Origin& origin) {
     return refused("text follows the closing quote in " + std::string(text), origin,
                    "Quote the value whole: key='...' inside the shell's quotes.");
   std::string out;
-  for (std::size_t at = 1; at + 1 < end; ++at) {  // only backslashes that lead up to a quote escape anything
+  for (std::size_t at = 1; at + 1 < end;
+       ++at) {  // only backslashes that lead up to a quote escape anything
     const std::size_t run = std::min(text.find_first_not_of('\\', at), end - 1) - at;
     if (run > 0 && text[at + run] == quote) {
       out.append(run / 2, '\\');
@@ -135,9 +138,11 @@ base::Result<Value> value_of(std::string_view text, const Origin& origin, int de
   if (text.front() == '\'' || text.front() == '"') return quoted(text, origin);
   const char open = text.front();
   if (open == '[' || open == '{') {
-    if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}')) return container(text, origin, depth);
-    return refused(std::string(text) + " is not closed", origin,
-                   "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
+    if (text.size() > 1 && text.back() == (open == '[' ? ']' : '}'))
+      return container(text, origin, depth);
+    return refused(
+        std::string(text) + " is not closed", origin,
+        "Close it, or quote the value when it is text that starts with a bracket: key='\"[A\"'.");
   }
   const std::string plain = unescaped(text);
   return plain != text ? text_value(plain, origin) : plain_scalar(plain, origin);
@@ -162,7 +167,8 @@ bool looks_like_override(std::string_view word) {
 }
 
 base::Result<Override> parse_override(std::string_view text, const Origin& origin) {
-  const std::string_view body = text.starts_with('~') || text.starts_with('+') ? text.substr(1) : text;
+  const std::string_view body =
+      text.starts_with('~') || text.starts_with('+') ? text.substr(1) : text;
   const auto equal = body.find('=');
   Override result{std::string(base::trim(body.substr(0, equal))), {}, origin};
   if (text.starts_with('~') != (equal == std::string_view::npos))
@@ -171,9 +177,12 @@ base::Result<Override> parse_override(std::string_view text, const Origin& origi
   if (result.key.empty()) return refused("'" + std::string(text) + "' names no key", origin);
   for (const char c : result.key)
     if (!key_char(c))
-      return refused("'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one", origin,
-                     c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists them)."
-                              : "Write names joined by dots: run.keep=5.");
+      return refused(
+          "'" + result.key + "' is not a key: '" + std::string(1, c) + "' is not allowed in one",
+          origin,
+          c == '@' ? "Choose a preset by its group: ncu=default, nsys=default (`config show` lists "
+                     "them)."
+                   : "Write names joined by dots: run.keep=5.");
   if (equal == std::string_view::npos) return result;
   result.value = TRY(parse_value(body.substr(equal + 1), origin));
   return result;

@@ -1,11 +1,15 @@
-// Command line overrides, in the grammar of Hydra 1.3 (hydra.cc, "Basic Override syntax") as far as it is of use here.
+// Command line overrides, in the grammar of Hydra 1.3 (hydra.cc, "Basic Override syntax") as far as
+// it is of use here.
 //
-//   key=value      set a key (+key=value too)       group=option           choose a configuration group's option
-//   ~key           delete                           ~group                 choose none of a group's options
+//   key=value      set a key (+key=value too)       group=option           choose a configuration
+//   group's option ~key           delete                           ~group                 choose
+//   none of a group's options
 //
-// value: null, true, false, numbers; plain text; 'quoted' or "quoted"; [lists, of, values]; {maps: of, values};
-// ${interpolations}. A key has a type, so there are no casts, and sweeps (`a,b` at the top) are refused. A backslash
-// takes the meaning off \ ( ) [ ] { } : = , and white space in plain text, and off the quote in quoted text.
+// value: null, true, false, numbers; plain text; 'quoted' or "quoted"; [lists, of, values]; {maps:
+// of, values};
+// ${interpolations}. A key has a type, so there are no casts, and sweeps (`a,b` at the top) are
+// refused. A backslash takes the meaning off \ ( ) [ ] { } : = , and white space in plain text, and
+// off the quote in quoted text.
 #pragma once
 
 #include <optional>
@@ -32,9 +36,11 @@ struct Override {
 
 /// What a flag means: `key` set to a value that is taken literally, with no grammar.
 [[nodiscard]] Override set_text(std::string key, std::string_view text, Origin origin);
-[[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items, const Origin& origin);
+[[nodiscard]] Override set_list(std::string key, const std::vector<std::string>& items,
+                                const Origin& origin);
 
-/// True when `word` has the form of an override (and not of a flag or a file): `[+|~]name[.name...]=...`, or `~name`.
+/// True when `word` has the form of an override (and not of a flag or a file):
+/// `[+|~]name[.name...]=...`, or `~name`.
 [[nodiscard]] bool looks_like_override(std::string_view word);
 
 }  // namespace rangescope::config

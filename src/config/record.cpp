@@ -13,7 +13,8 @@ void redact(Value& value, const base::Redactor& redactor, bool variables) {
     for (const Value& item : value.items) words.push_back(item.text);
     words = redactor.arguments(words);
     for (std::size_t i = 0; i < words.size(); ++i)
-      if (value.items[i].kind == Kind::kText && !value.items[i].secret) value.items[i].text = words[i];
+      if (value.items[i].kind == Kind::kText && !value.items[i].secret)
+        value.items[i].text = words[i];
   }
   for (Entry& entry : value.entries) {
     if (variables && entry.value.is_scalar())
@@ -32,7 +33,8 @@ std::string redacted_flow(const Assignment& done, const base::Redactor& redactor
   auto value = parse_value(done.value, {});
   if (!value) return redactor.text(done.value);
   const auto dot = done.key.rfind('.');
-  if (done.key.find(".env.") != std::string::npos && base::secret_variable(done.key.substr(dot + 1)))
+  if (done.key.find(".env.") != std::string::npos &&
+      base::secret_variable(done.key.substr(dot + 1)))
     return base::redacted(value->text);
   redact(*value, redactor, done.key.ends_with(".env"));
   return to_flow(*value);
@@ -41,7 +43,8 @@ std::string redacted_flow(const Assignment& done, const base::Redactor& redactor
 /// An override repeats its value, which may be a secret: of variables their names are enough.
 std::string recorded_origin(const Assignment& done, const base::Redactor& redactor) {
   const bool is_variable = done.key.find(".env.") != std::string::npos;
-  if (!is_variable || done.origin.source != Source::kOverride) return redactor.text(to_string(done.origin));
+  if (!is_variable || done.origin.source != Source::kOverride)
+    return redactor.text(to_string(done.origin));
   Origin without_value = done.origin;
   without_value.name = without_value.name.substr(0, without_value.name.find('='));
   return to_string(without_value);
@@ -61,7 +64,8 @@ std::string recorded_inputs(const Config& config) {
   for (const std::string& file : config.files) text += "  - " + flow(file) + "\n";
   text += "groups:\n";
   for (const Choice& choice : config.choices) {
-    text += "  - {group: " + choice.group + ", option: " + (choice.option.empty() ? "null" : flow(choice.option));
+    text += "  - {group: " + choice.group +
+            ", option: " + (choice.option.empty() ? "null" : flow(choice.option));
     text += ", by: " + flow(redactor.text(to_string(choice.origin))) + "}\n";
   }
   text += "values:\n";

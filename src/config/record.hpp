@@ -1,5 +1,6 @@
-// What a run directory keeps of a configuration: config.yaml, the resolved values, and inputs.yaml, what they were made
-// of (files, groups, and who set each key). Secrets are redacted (base/redact.hpp).
+// What a run directory keeps of a configuration: config.yaml, the resolved values, and inputs.yaml,
+// what they were made of (files, groups, and who set each key). Secrets are redacted
+// (base/redact.hpp).
 #pragma once
 
 #include <string>

@@ -18,7 +18,8 @@ std::vector<std::string> choices(std::string_view allowed) {
 
 tl::unexpected<base::Error> wrong(const Key& key, const Value& value, std::string hint = {}) {
   const std::string written = value.is_scalar() ? value.text : to_flow(value);
-  return refused("'" + base::printable(written) + "' is not " + describe(key), value.origin, std::move(hint));
+  return refused("'" + base::printable(written) + "' is not " + describe(key), value.origin,
+                 std::move(hint));
 }
 
 std::optional<bool> as_bool(const Value& value) {
@@ -33,15 +34,19 @@ std::optional<bool> as_bool(const Value& value) {
 
 base::Result<void> check_choice(const Key& key, const Value& value) {
   const auto allowed = choices(key.allowed);
-  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return {};
+  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), value.text) != allowed.end())
+    return {};
   return wrong(key, value, base::did_you_mean(value.text, allowed));
 }
 
-std::optional<double> scaled(std::string_view text, std::initializer_list<std::pair<std::string_view, double>> units,
+std::optional<double> scaled(std::string_view text,
+                             std::initializer_list<std::pair<std::string_view, double>> units,
                              double bare) {
   text = base::trim(text);
   std::size_t end = 0;
-  while (end < text.size() && ((text[end] >= '0' && text[end] <= '9') || text[end] == '.' || text[end] == '_')) ++end;
+  while (end < text.size() &&
+         ((text[end] >= '0' && text[end] <= '9') || text[end] == '.' || text[end] == '_'))
+    ++end;
   const auto number = base::to_double(base::replace_all(text.substr(0, end), "_", ""));
   if (!number || *number < 0) return std::nullopt;
   const std::string unit = base::lower(base::trim(text.substr(end)));
@@ -73,7 +78,8 @@ std::string describe(const Key& key) {
   const auto range = [&]() -> std::string {
     const auto text = [](double limit) { return std::to_string(static_cast<std::int64_t>(limit)); };
     if (!std::isfinite(key.min)) return {};
-    return std::isfinite(key.max) ? " from " + text(key.min) + " to " + text(key.max) : " of at least " + text(key.min);
+    return std::isfinite(key.max) ? " from " + text(key.min) + " to " + text(key.max)
+                                  : " of at least " + text(key.min);
   };
   switch (key.type) {
     case KeyType::kBool: return "a boolean (true or false)";
@@ -83,8 +89,10 @@ std::string describe(const Key& key) {
     case KeyType::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
     case KeyType::kSize: return "a size (4096, 512K, 64M, 4G)";
     case KeyType::kList:
-      return key.allowed.empty() ? "a list of strings" : "a list of " + base::join(choices(key.allowed), ", ");
-    case KeyType::kExpressions: return "a range expression, several joined by ';', or a list of them";
+      return key.allowed.empty() ? "a list of strings"
+                                 : "a list of " + base::join(choices(key.allowed), ", ");
+    case KeyType::kExpressions:
+      return "a range expression, several joined by ';', or a list of them";
     case KeyType::kMap: return "a map of strings";
     case KeyType::kAny: return "a value";
   }
@@ -95,7 +103,8 @@ const Key* find_key(std::string_view path) {
   for (const Key& key : keys()) {
     if (key.path == path) return &key;
     const bool open = key.type == KeyType::kMap || key.type == KeyType::kAny;
-    if (open && path.size() > key.path.size() + 1 && path.starts_with(key.path) && path[key.path.size()] == '.')
+    if (open && path.size() > key.path.size() + 1 && path.starts_with(key.path) &&
+        path[key.path.size()] == '.')
       return &key;
   }
   return nullptr;
@@ -104,7 +113,8 @@ const Key* find_key(std::string_view path) {
 bool is_section(std::string_view path) {
   if (path.empty()) return true;
   for (const Key& key : keys())
-    if (key.path.size() > path.size() && key.path.starts_with(path) && key.path[path.size()] == '.') return true;
+    if (key.path.size() > path.size() && key.path.starts_with(path) && key.path[path.size()] == '.')
+      return true;
   return false;
 }
 
@@ -114,13 +124,15 @@ const Key* find_flag(std::string_view flag) {
   return nullptr;
 }
 
-base::Error unknown_key(std::string_view path, const Origin& origin, std::span<const std::string> other_names) {
+base::Error unknown_key(std::string_view path, const Origin& origin,
+                        std::span<const std::string> other_names) {
   std::vector<std::string> known(other_names.begin(), other_names.end());
   for (const Key& key : keys()) known.emplace_back(key.path);
   std::string hint = base::removal_hint(path);
   if (hint.empty()) hint = base::did_you_mean(path, known);
   if (hint.empty()) {  // perhaps only the section is missing or wrong: compare the last name alone
-    const auto last = path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
+    const auto last =
+        path.substr(path.rfind('.') == std::string_view::npos ? 0 : path.rfind('.') + 1);
     std::vector<std::string> same;
     for (const std::string& key : known) {
       const auto dot = key.rfind('.');
@@ -129,7 +141,8 @@ base::Error unknown_key(std::string_view path, const Origin& origin, std::span<c
     if (!same.empty() && same.size() <= 3) hint = "did you mean " + base::join(same, " or ") + "?";
   }
   if (hint.empty()) hint = "List the keys with `rangescope config show`.";
-  return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", to_string(origin), hint};
+  return {base::Code::kConfig, "unknown key '" + base::printable(path) + "'", to_string(origin),
+          hint};
 }
 
 base::Result<void> check_names(const std::string& path, const Value& value) {
@@ -177,14 +190,16 @@ base::Result<void> check(const Key& key, Value& value) {
       return {};
     }
     case KeyType::kInt: {
-      Value typed = value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.origin) : value;
-      if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max) return wrong(key, value);
+      Value typed =
+          value.kind == Kind::kText ? plain_scalar(base::trim(value.text), value.origin) : value;
+      if (typed.kind != Kind::kInt || typed.number < key.min || typed.number > key.max)
+        return wrong(key, value);
       value = std::move(typed);
       return {};
     }
     case KeyType::kChoice: {
-      // YAML and Hydra type `none`-like words as text already; on/off/true/false were typed as booleans by their
-      // spelling.
+      // YAML and Hydra type `none`-like words as text already; on/off/true/false were typed as
+      // booleans by their spelling.
       value.kind = Kind::kText;
       return check_choice(key, value);
     }
@@ -210,7 +225,8 @@ base::Result<void> check_key(const Key& key, const std::string& path, Value& val
   if (key.type != KeyType::kMap) return {};
   for (const Entry& entry : value.entries)
     if (!entry.value.is_scalar())
-      return refused(joined_path(path, entry.key) + ": a text is expected, not a list or a map", entry.value.origin);
+      return refused(joined_path(path, entry.key) + ": a text is expected, not a list or a map",
+                     entry.value.origin);
   return {};
 }
 
@@ -224,8 +240,11 @@ base::Result<void> check_below(Value& section, const std::string& path) {
     if (!is_section(value_path)) return tl::make_unexpected(unknown_key(value_path, value.origin));
     if (value.is_null()) continue;
     if (!value.is_map())
-      return refused(value_path + " is a section of keys and cannot be '" + base::printable(to_flow(value)) + "'",
-                     value.origin, "Set one of its keys: `rangescope config show " + value_path + "` lists them.");
+      return refused(
+          value_path + " is a section of keys and cannot be '" + base::printable(to_flow(value)) +
+              "'",
+          value.origin,
+          "Set one of its keys: `rangescope config show " + value_path + "` lists them.");
     TRY(check_below(value, value_path));
   }
   return {};
@@ -278,7 +297,8 @@ std::optional<double> parse_share(std::string_view text) {
   const bool percent = text.ends_with('%');
   if (percent) text = base::trim(text.substr(0, text.size() - 1));
   const auto number = base::to_double(text);
-  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000) return std::nullopt;
+  if (!number || !(*number > 0) || (!percent && *number >= 1) || *number > 1000)
+    return std::nullopt;
   return percent ? *number / 100 : *number;
 }
 

@@ -1,8 +1,9 @@
-// Every configuration key: type, range, allowed values, flag and one line of explanation, as one visible table
-// (keys.tsv).
+// Every configuration key: type, range, allowed values, flag and one line of explanation, as one
+// visible table (keys.tsv).
 //
-// Nothing else in the program knows a key's type. A key that is not in this table does not exist (78, with the nearest
-// one), except below maps of text (`workload.env.NAME`) and below `vars`, which belongs to the user.
+// Nothing else in the program knows a key's type. A key that is not in this table does not exist
+// (78, with the nearest one), except below maps of text (`workload.env.NAME`) and below `vars`,
+// which belongs to the user.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,9 @@ enum class KeyType : std::uint8_t {
 struct Key {
   std::string_view path;
   KeyType type;
-  std::string_view about;         ///< one line
-  std::string_view flag = {};     ///< "--set": the flag of `rangescope profile` that is an alias of this key
+  std::string_view about;  ///< one line
+  std::string_view flag =
+      {};  ///< "--set": the flag of `rangescope profile` that is an alias of this key
   std::string_view allowed = {};  ///< kChoice: "a|b|c"; kList: of each item; "" for anything
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -57,17 +59,20 @@ struct Key {
 [[nodiscard]] base::Error unknown_key(std::string_view path, const Origin& origin,
                                       std::span<const std::string> other_names = {});
 
-/// Checks that `path` is a key or a section, and that all names inside `value` are too. kConfig with the nearest key.
+/// Checks that `path` is a key or a section, and that all names inside `value` are too. kConfig
+/// with the nearest key.
 [[nodiscard]] base::Result<void> check_names(const std::string& path, const Value& value);
-/// Checks one value against its key and brings it into the key's type (a scalar becomes a list of one, "on" becomes
-/// true). Null is allowed everywhere and means "not set". kConfig with the value's place: "'-5' is not a duration".
+/// Checks one value against its key and brings it into the key's type (a scalar becomes a list of
+/// one, "on" becomes true). Null is allowed everywhere and means "not set". kConfig with the
+/// value's place: "'-5' is not a duration".
 [[nodiscard]] base::Result<void> check(const Key& key, Value& value);
 /// Checks a whole tree: every leaf has a key and fits it.
 [[nodiscard]] base::Result<void> check_tree(Value& root);
 
 /// "5%", "2.5 %", "0.05": more than 0, as a share.
 [[nodiscard]] std::optional<double> parse_share(std::string_view text);
-/// Nanoseconds of "30s", "1.5m", "250ms", "2h", "90"; nothing for anything else or more than 10 years.
+/// Nanoseconds of "30s", "1.5m", "250ms", "2h", "90"; nothing for anything else or more than 10
+/// years.
 [[nodiscard]] std::optional<std::int64_t> parse_duration(std::string_view text);
 /// Bytes of "4096", "64M", "1.5G", "4 GiB".
 [[nodiscard]] std::optional<std::uint64_t> parse_size(std::string_view text);

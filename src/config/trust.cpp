@@ -36,16 +36,18 @@ bool ours(uid_t owner) {
 }
 
 std::string how_to_trust(const fs::path& file) {
-  return "Read it; then trust it with `rangescope config trust " + base::shell_quote(file.string()) +
-         "`, or leave it out with --no-project.";
+  return "Read it; then trust it with `rangescope config trust " +
+         base::shell_quote(file.string()) + "`, or leave it out with --no-project.";
 }
 
-// What a file of a stranger may say (`free` in keys.tsv): what is measured, and how it is shown. Every other key is
-// asked about: what is run, how often, where, for how long and when it ends, what is written where and for whom to
-// read, what is deleted. Of report.*, that is what is more than its looks: a file, a guard against spreadsheets, load.
+// What a file of a stranger may say (`free` in keys.tsv): what is measured, and how it is shown.
+// Every other key is asked about: what is run, how often, where, for how long and when it ends,
+// what is written where and for whom to read, what is deleted. Of report.*, that is what is more
+// than its looks: a file, a guard against spreadsheets, load.
 bool needs_trust(std::string_view path) {
   const Key* key = find_key(path);
-  return key ? !key->free : is_section(path);  // what is neither, the schema refuses, with the nearest name
+  return key ? !key->free
+             : is_section(path);  // what is neither, the schema refuses, with the nearest name
 }
 
 base::Result<void> walk(const Value& value, const std::string& path, const fs::path& file) {
@@ -54,7 +56,8 @@ base::Result<void> walk(const Value& value, const std::string& path, const fs::p
   // An interpolation may take the place of a map.
   const bool nothing = value.is_null() || (!value.is_scalar() && value.items.empty());
   if (nothing || !needs_trust(path)) return {};
-  return base::fail(base::Code::kPermission, "sets " + base::printable(path) + ", and you did not trust this file",
+  return base::fail(base::Code::kPermission,
+                    "sets " + base::printable(path) + ", and you did not trust this file",
                     to_string(value.origin), how_to_trust(file));
 }
 
@@ -63,7 +66,8 @@ base::Result<void> walk(const Value& value, const std::string& path, const fs::p
 bool is_trusted(const fs::path& file) {
   const fs::path list = list_of_trusted();
   const auto bytes = base::read_regular(file, kMostBytes);
-  const auto trusted = list.empty() ? base::Result<std::string>(std::string()) : base::read_regular(list, kMostBytes);
+  const auto trusted = list.empty() ? base::Result<std::string>(std::string())
+                                    : base::read_regular(list, kMostBytes);
   if (!bytes || !trusted) return false;
   const auto lines = base::split(*trusted, '\n');
   return std::find(lines.begin(), lines.end(), line_of(file, *bytes)) != lines.end();
@@ -74,7 +78,8 @@ base::Result<void> trust(const fs::path& file) {
   if (!bytes) return base::fail(base::Result<std::string>(bytes));
   const fs::path list = list_of_trusted();
   if (list.empty())
-    return base::fail(base::Code::kIo, "there is no place to remember it", {}, "Set HOME or XDG_STATE_HOME.");
+    return base::fail(base::Code::kIo, "there is no place to remember it", {},
+                      "Set HOME or XDG_STATE_HOME.");
   std::error_code error;
   fs::create_directories(list.parent_path(), error);
   std::string text;
@@ -89,16 +94,17 @@ base::Result<void> check_owner(const fs::path& file) {
   if (::stat(file.c_str(), &it) != 0 || ::stat(file.parent_path().c_str(), &folder) != 0)
     return {};  // reading reports it
   if (!S_ISREG(it.st_mode) || static_cast<std::size_t>(it.st_size) > kMostBytes)
-    return base::fail(base::Code::kNoInput, "is not a regular file of at most 16 MiB", file.string(),
-                      "Remove it, or leave it out with --no-project.");
+    return base::fail(base::Code::kNoInput, "is not a regular file of at most 16 MiB",
+                      file.string(), "Remove it, or leave it out with --no-project.");
   // In a folder like /tmp (sticky) nobody replaces a file of somebody else.
   const bool open_folder = (folder.st_mode & S_IWOTH) != 0 && (folder.st_mode & S_ISVTX) == 0;
   const bool foreign = !ours(it.st_uid) || !ours(folder.st_uid);
   if (!foreign && !open_folder && (it.st_mode & S_IWOTH) == 0) return {};
-  return base::fail(base::Code::kPermission,
-                    foreign ? "this configuration, or its folder, belongs to another user and is not read"
-                            : "everybody can write this configuration, so it is not read",
-                    file.string(), how_to_trust(file));
+  return base::fail(
+      base::Code::kPermission,
+      foreign ? "this configuration, or its folder, belongs to another user and is not read"
+              : "everybody can write this configuration, so it is not read",
+      file.string(), how_to_trust(file));
 }
 
 base::Result<void> check_untrusted(const Value& root, const fs::path& file) {

@@ -53,14 +53,17 @@ Value plain_scalar(std::string_view text, Origin origin) {
     return value;
   }
   const std::string bare = base::replace_all(text, "_", "");
-  const bool numeric = text.front() != '_' && (text.front() == '-' || text.front() == '+' || text.front() == '.' ||
-                                               (text.front() >= '0' && text.front() <= '9'));
+  const bool numeric =
+      text.front() != '_' && (text.front() == '-' || text.front() == '+' || text.front() == '.' ||
+                              (text.front() >= '0' && text.front() <= '9'));
   if (numeric && text.back() != '_') {
     const std::string_view unsigned_part =
         bare.front() == '+' ? std::string_view(bare).substr(1) : std::string_view(bare);
-    // 007 is text in YAML 1.2's core schema only when it is quoted, but nobody who writes it means seven.
-    const bool leading_zero = unsigned_part.size() > 1 && unsigned_part[0] == '0' && unsigned_part[1] != '.' &&
-                              unsigned_part[1] != 'e' && unsigned_part[1] != 'E';
+    // 007 is text in YAML 1.2's core schema only when it is quoted, but nobody who writes it means
+    // seven.
+    const bool leading_zero = unsigned_part.size() > 1 && unsigned_part[0] == '0' &&
+                              unsigned_part[1] != '.' && unsigned_part[1] != 'e' &&
+                              unsigned_part[1] != 'E';
     if (const auto integer = base::to_int(unsigned_part); integer && !leading_zero) {
       value.kind = Kind::kInt;
       value.integer = *integer;
@@ -149,7 +152,8 @@ bool needs_quotes(std::string_view text) {
   for (const char* word : {"yes", "no", "on", "off", "~"})
     if (low == word) return true;
   if (text.front() == ' ' || text.back() == ' ') return true;
-  if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos) return true;
+  if (std::string_view("-?:,[]{}#&*!|>'\"%@`=<").find(text.front()) != std::string_view::npos)
+    return true;
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') return true;
     if (std::string_view("[]{},#:\\\"'").find(c) != std::string_view::npos) return true;
@@ -198,7 +202,8 @@ std::string scalar_text(const Value& value) {
 void block(const Value& value, std::size_t indent, bool comments, std::string& out) {
   const std::string pad(indent, ' ');
   for (const Entry& entry : value.entries) {
-    out += pad + (needs_quotes(entry.key) ? scalar_text(text_value(entry.key, {})) : entry.key) + ":";
+    out +=
+        pad + (needs_quotes(entry.key) ? scalar_text(text_value(entry.key, {})) : entry.key) + ":";
     if (entry.value.is_map() && !entry.value.entries.empty()) {
       out += "\n";
       block(entry.value, indent + 2, comments, out);

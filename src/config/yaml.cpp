@@ -1,6 +1,6 @@
-// YAML as this room reads it: one document, a map at the root, YAML 1.2 scalars (yes/no/on/off stay text and are taken
-// as booleans only by keys that are booleans), anchors and aliases, no merge keys, no tags beyond !!str, every key
-// once.
+// YAML as this room reads it: one document, a map at the root, YAML 1.2 scalars (yes/no/on/off stay
+// text and are taken as booleans only by keys that are booleans), anchors and aliases, no merge
+// keys, no tags beyond !!str, every key once.
 //
 // yaml-cpp accepts duplicate keys silently, so its events are read here and its nodes are not used.
 #include "config/yaml.hpp"
@@ -72,9 +72,11 @@ class Builder : public YAML::EventHandler {
     std::string key;
   };
 
-  /// Aliases of aliases grow exponentially ("billion laughs"); nobody writes a configuration of 100,000 values.
+  /// Aliases of aliases grow exponentially ("billion laughs"); nobody writes a configuration of
+  /// 100,000 values.
   void count(const Value& value, const YAML::Mark& mark) {
-    if (++nodes_ > 100000) throw Refused("the aliases of this file make more than 100,000 values", mark);
+    if (++nodes_ > 100000)
+      throw Refused("the aliases of this file make more than 100,000 values", mark);
     for (const Value& item : value.items) count(item, mark);
     for (const Entry& entry : value.entries) count(entry.value, mark);
   }
@@ -107,13 +109,15 @@ class Builder : public YAML::EventHandler {
       return;
     }
     if (!frame.has_key) {
-      if (!value.is_scalar()) throw Refused("a key must be a plain word, not a list or a map", mark);
+      if (!value.is_scalar())
+        throw Refused("a key must be a plain word, not a list or a map", mark);
       if (value.text == "<<")
         throw Refused("merge keys (<<) are not supported", mark,
                       "Write the keys out, or put them into a file of a config group.");
       if (const Value* first = frame.value.find(value.text))
-        throw Refused("key '" + value.text + "' is in one map twice (first at " + to_string(first->origin) + ")", mark,
-                      "Remove one of the two.");
+        throw Refused("key '" + value.text + "' is in one map twice (first at " +
+                          to_string(first->origin) + ")",
+                      mark, "Remove one of the two.");
       frame.key = value.text;
       frame.has_key = true;
       return;
@@ -155,7 +159,8 @@ base::Result<Value> parse_yaml(std::string_view text, const std::string& name, S
     root.origin = {.source = source, .name = name};
   }
   if (!root.is_map())
-    return refused("the root of a configuration file must be a map of keys", root.origin, "Write `key: value` lines.");
+    return refused("the root of a configuration file must be a map of keys", root.origin,
+                   "Write `key: value` lines.");
   return root;
 }
 

@@ -23,8 +23,8 @@ base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
   Chapter out{name, text_of(document, "title"), text_of(document, "about"), {}};
   if (const config::Value* causes = document.find("causes"))
     for (const auto& [key, value] : causes->entries)
-      out.causes.push_back({name + "." + key, text_of(value, "title"), text_of(value, "means"), text_of(value, "cure"),
-                            text_of(value, "known_from"),
+      out.causes.push_back({name + "." + key, text_of(value, "title"), text_of(value, "means"),
+                            text_of(value, "cure"), text_of(value, "known_from"),
                             static_cast<int>(base::to_int(text_of(value, "exit")).value_or(0))});
   return out;
 }
@@ -42,12 +42,13 @@ std::vector<Cause> said_by(const std::string& tool) {
     }
     std::string_view cure = message.cure;
     while (cure.ends_with('.')) cure.remove_suffix(1);
-    out.push_back(
-        {std::string(message.id), std::string(message.explanation), "Recognized by: " + words + ".", std::string(cure),
-         tool == "ncu"    ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation"
-         : tool == "nsys" ? "nsys 2022.4 and 2025.3.1: run; later ones: documentation"
-                          : "the texts of CUDA 11 to 13 and of PyTorch 2",
-         base::exit_code(message.code)});
+    out.push_back({std::string(message.id), std::string(message.explanation),
+                   "Recognized by: " + words + ".", std::string(cure),
+                   tool == "ncu" ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; "
+                                   "later ones: documentation"
+                   : tool == "nsys" ? "nsys 2022.4 and 2025.3.1: run; later ones: documentation"
+                                    : "the texts of CUDA 11 to 13 and of PyTorch 2",
+                   base::exit_code(message.code)});
   }
   return out;
 }
@@ -85,7 +86,8 @@ const Cause* find_cause(std::string_view id) {
   return nullptr;
 }
 
-model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found, std::string hint) {
+model::Finding finding_of(std::string_view id, model::Grade verdict, std::string found,
+                          std::string hint) {
   return explained({std::string(id), {}, verdict, std::move(found), std::move(hint), {}});
 }
 
@@ -117,8 +119,10 @@ int exit_code_of(std::span<const model::Finding> findings) {
 std::string causes_page() {
   std::string text =
       "# Causes\n\n"
-      "For readers of a doctor's finding: every cause that the doctor knows, what it means, and what to do. Its id is "
-      "stable and\nappears in the doctor's output, in `status.json` and in reports. `rangescope doctor --causes` "
+      "For readers of a doctor's finding: every cause that the doctor knows, what it means, and "
+      "what to do. Its id is "
+      "stable and\nappears in the doctor's output, in `status.json` and in reports. `rangescope "
+      "doctor --causes` "
       "writes this page.\n";
   for (const Chapter& chapter : chapters()) {
     text += "\n## " + chapter.title + "\n\n" + chapter.about + "\n";

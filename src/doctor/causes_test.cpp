@@ -1,4 +1,5 @@
-// The catalogue: ids are unique and well formed, every text is fit to print, and the page in docs/ is the catalogue.
+// The catalogue: ids are unique and well formed, every text is fit to print, and the page in docs/
+// is the catalogue.
 #include "doctor/causes.hpp"
 
 #include <gtest/gtest.h>
@@ -35,9 +36,11 @@ TEST(Causes, AreWellFormed) {
 TEST(Causes, ExitCodeIsThatOfTheFirstFailure) {
   using model::Grade;
   EXPECT_EQ(exit_code_of({}), 0);
-  const std::vector<model::Finding> warned{finding_of("machine.counters_locked", Grade::kWarn, "x")};
+  const std::vector<model::Finding> warned{
+      finding_of("machine.counters_locked", Grade::kWarn, "x")};
   EXPECT_EQ(exit_code_of(warned), 0);
-  const std::vector<model::Finding> failed{well("y"), finding_of("machine.counters_locked", Grade::kFail, "x"),
+  const std::vector<model::Finding> failed{well("y"),
+                                           finding_of("machine.counters_locked", Grade::kFail, "x"),
                                            finding_of("machine.disk_full", Grade::kFail, "z")};
   EXPECT_EQ(exit_code_of(failed), 77);
 }

@@ -1,7 +1,9 @@
-// One check of the doctor: a question about a machine or a program, answered with evidence and a cure.
+// One check of the doctor: a question about a machine or a program, answered with evidence and a
+// cure.
 //
-// To add one: a function in a file of its room (machine/, program/), one row in that room's table, and one cause for
-// each answer that is not "ok" in its file of conf/doctor. The page docs/manual/causes.md follows from the causes.
+// To add one: a function in a file of its room (machine/, program/), one row in that room's table,
+// and one cause for each answer that is not "ok" in its file of conf/doctor. The page
+// docs/manual/causes.md follows from the causes.
 #pragma once
 
 #include <string_view>

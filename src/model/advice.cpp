@@ -17,14 +17,16 @@ std::string advice_for(const Verdict& verdict) {
   std::string advice;
   std::size_t first = std::string::npos;
   for (const auto& [kind, evidence, from, below, word, text] : base::rows<6>(rangescope_advice)) {
-    if (verdict.kind != kind && !(verdict.kind == "dominant_kernel" && verdict.evidence.contains(std::string(kind))))
+    if (verdict.kind != kind &&
+        !(verdict.kind == "dominant_kernel" && verdict.evidence.contains(std::string(kind))))
       continue;
     const std::size_t at = in_lower_case.find(word);
     if (at == std::string::npos || (!advice.empty() && (word.empty() || at >= first))) continue;
     if (!evidence.empty()) {
       const auto found = verdict.evidence.find(std::string(evidence));
-      if (found == verdict.evidence.end() || !(found->second >= base::to_double(from).value_or(-kAny) &&
-                                               found->second < base::to_double(below).value_or(kAny)))
+      if (found == verdict.evidence.end() ||
+          !(found->second >= base::to_double(from).value_or(-kAny) &&
+            found->second < base::to_double(below).value_or(kAny)))
         continue;
     }
     advice = text;

@@ -25,8 +25,9 @@ std::string BackwardShares::text(std::string_view one) const {
   const auto share = [this](std::size_t count) {
     return base::format_share(static_cast<double>(count) / static_cast<double>(all));
   };
-  return "backward pass by module: " + share(by_number) + " of " + base::counted(all, one) + " by sequence number, " +
-         share(by_place) + " by the function before them, " + share(all - by_number - by_place) + " unknown";
+  return "backward pass by module: " + share(by_number) + " of " + base::counted(all, one) +
+         " by sequence number, " + share(by_place) + " by the function before them, " +
+         share(all - by_number - by_place) + " unknown";
 }
 
 }  // namespace rangescope::model

@@ -1,5 +1,5 @@
-// What PyTorch's backward pass is called in recordings and in reports, where names of its ranges tell it and where
-// launches do.
+// What PyTorch's backward pass is called in recordings and in reports, where names of its ranges
+// tell it and where launches do.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,8 @@ struct CodePlace {
   bool operator==(const CodePlace&) const = default;
 };
 
-/// "slow_regex (server.py:31)": the file without its folders; the name alone where no file is known.
+/// "slow_regex (server.py:31)": the file without its folders; the name alone where no file is
+/// known.
 [[nodiscard]] std::string place_text(const CodePlace& place);
 
 }  // namespace rangescope::model

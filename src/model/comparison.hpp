@@ -1,7 +1,9 @@
-// The answer to "what changed": two or more sides, each one run or several, region by region and value by value.
+// The answer to "what changed": two or more sides, each one run or several, region by region and
+// value by value.
 //
-// Sides are compared with the first one. Values that add up over occurrences are per occurrence, so that a run with
-// more steps compares. How noise is measured and what "stands out" means: docs/manual/compare.md.
+// Sides are compared with the first one. Values that add up over occurrences are per occurrence, so
+// that a run with more steps compares. How noise is measured and what "stands out" means:
+// docs/manual/compare.md.
 #pragma once
 
 #include <algorithm>
@@ -26,11 +28,14 @@ enum class Standing : std::uint8_t {
 
 /// One value of one side against the first side.
 struct Change {
-  double difference = 0;            ///< in the value's unit
-  std::optional<double> ratio;      ///< value / value of the first side; absent where that is 0
-  std::optional<double> low, high;  ///< confidence interval of the ratio; absent where none can be had
-  double confidence = 0;            ///< of the interval, 0..1: 0.95, less where there are too few runs for that
-  std::optional<double> p;          ///< probability of such a change by chance, over all regions tested together
+  double difference = 0;        ///< in the value's unit
+  std::optional<double> ratio;  ///< value / value of the first side; absent where that is 0
+  std::optional<double> low,
+      high;  ///< confidence interval of the ratio; absent where none can be had
+  double confidence =
+      0;  ///< of the interval, 0..1: 0.95, less where there are too few runs for that
+  std::optional<double>
+      p;  ///< probability of such a change by chance, over all regions tested together
   Standing standing = Standing::kUntested;
   std::string why;        ///< of kUntested
   bool is_exact = false;  ///< both values were counted: compared as they are, without a test
@@ -53,7 +58,8 @@ struct ComparedValue {
   return std::ranges::any_of(value.values, has_number);
 }
 
-/// A function of a region's threads, by its own time on the CPU. Only what sampling makes uncertain is tested.
+/// A function of a region's threads, by its own time on the CPU. Only what sampling makes uncertain
+/// is tested.
 struct ComparedFunction {
   std::string name;  ///< "forward (llama.py)", "memcpy [libc.so.6]"
   bool python = false;
@@ -68,22 +74,27 @@ struct ComparedChain {
 };
 
 struct ComparedRegion {
-  std::vector<std::string> path;  ///< as in the sides after the first, where --rename joined two names
+  std::vector<std::string>
+      path;  ///< as in the sides after the first, where --rename joined two names
   std::string domain;
   RangeKind kind = RangeKind::kPushPop;
-  std::vector<std::optional<double>> occurrences;  ///< of each side, median over runs; absent where it has no such path
+  std::vector<std::optional<double>>
+      occurrences;  ///< of each side, median over runs; absent where it has no such path
   std::vector<ComparedValue> values;
-  std::vector<ComparedFunction> functions;  ///< what changed most first; empty unless all sides sampled the CPU
-  std::vector<ComparedChain> chains;        ///< by their frames; sides of which only a report is there have none
-  std::vector<double> sample_ns;  ///< what a sample of each side stands for, an occurrence; 0: none were taken
-  std::string renamed_from;       ///< its path in the first side, where --rename joined two; else ""
+  std::vector<ComparedFunction>
+      functions;  ///< what changed most first; empty unless all sides sampled the CPU
+  std::vector<ComparedChain>
+      chains;  ///< by their frames; sides of which only a report is there have none
+  std::vector<double>
+      sample_ns;  ///< what a sample of each side stands for, an occurrence; 0: none were taken
+  std::string renamed_from;  ///< its path in the first side, where --rename joined two; else ""
   bool is_whole_run = false, is_outside_ranges = false;  ///< as in DigestRegion
 };
 
 /// Kernels of one folded name over the whole run.
 struct ComparedKernel {
   std::string name;
-  bool folded = false;                       ///< several names, or different ones in the sides, stand behind it
+  bool folded = false;  ///< several names, or different ones in the sides, stand behind it
   std::vector<std::optional<double>> calls;  ///< of each side, median over runs
   ComparedValue total;                       ///< ns over the whole run
   ComparedValue per_call;                    ///< ns
@@ -93,7 +104,7 @@ struct ComparedKernel {
 struct EnvironmentDifference {
   std::string what;                 ///< "GPU", "arguments", "driver", "env.CUDA_VISIBLE_DEVICES"
   std::vector<std::string> values;  ///< of each side; "": unknown, "(none)": known to be empty
-  bool heavy = false;               ///< times are expected to differ because of it: another GPU, driver, CPU
+  bool heavy = false;  ///< times are expected to differ because of it: another GPU, driver, CPU
 };
 
 struct RenameOffer {
@@ -108,7 +119,8 @@ struct ComparedSide {
   std::vector<std::string> command;
   std::vector<std::string> devices;
   double duration_ns = 0;  ///< median over runs
-  std::size_t failed = 0;  ///< runs whose program ended by a signal or with another exit code than 0
+  std::size_t failed =
+      0;  ///< runs whose program ended by a signal or with another exit code than 0
 };
 
 /// What the verdict of the first side predicted of a cure, and what came in another side, per

@@ -1,4 +1,5 @@
-// What threads did on the CPU: sampled call chains, and the stretches in which a thread did not run.
+// What threads did on the CPU: sampled call chains, and the stretches in which a thread did not
+// run.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,8 @@ struct CpuSample {
 
 enum class WaitKind : std::uint8_t { kOther, kLock, kIo, kSleep, kPreempted, kGil, kChild };
 /// By WaitKind, as reports name them.
-inline constexpr std::string_view kWaitNames[] = {"other", "lock", "I/O", "sleep", "preempted", "GIL", "child"};
+inline constexpr std::string_view kWaitNames[] = {"other",     "lock", "I/O",  "sleep",
+                                                  "preempted", "GIL",  "child"};
 static_assert(std::size(kWaitNames) == static_cast<std::size_t>(WaitKind::kChild) + 1);
 [[nodiscard]] constexpr std::string_view name_of(WaitKind kind) {
   return kWaitNames[static_cast<std::size_t>(kind)];
@@ -61,7 +63,8 @@ struct CpuWait {
   std::uint32_t thread = 0;
   std::uint32_t stack = kNone;  ///< what it waited in, of longer waits
   WaitKind kind = WaitKind::kOther;
-  float weight = 1;  ///< waits that it stands for: more than one where switches were recorded for a part of the time
+  float weight = 1;  ///< waits that it stands for: more than one where switches were recorded for a
+                     ///< part of the time
   std::uint32_t holder = kNone;  ///< the thread that had the lock, or the GIL, where that is known
 };
 
@@ -72,12 +75,15 @@ struct CpuLine {
   std::uint32_t samples = 0;
 };
 
-/// An event that the kernel counted of every thread, and recorded each time that a period of them was full.
+/// An event that the kernel counted of every thread, and recorded each time that a period of them
+/// was full.
 struct CpuCounter {
-  StringId name = 0;   ///< "cycles", as perf calls it
-  double period = 1;   ///< events of a record
-  double weight = 1;   ///< what a record stands for: all that was counted in the run by the records there are
-  double running = 1;  ///< share of the time that it was counted in; less where events took turns. 0: unknown
+  StringId name = 0;  ///< "cycles", as perf calls it
+  double period = 1;  ///< events of a record
+  double weight =
+      1;  ///< what a record stands for: all that was counted in the run by the records there are
+  double running =
+      1;  ///< share of the time that it was counted in; less where events took turns. 0: unknown
 };
 
 struct CpuCount {
@@ -89,8 +95,8 @@ struct CpuProfile {
   std::int64_t interval_ns = 0;  ///< 0: nothing was sampled
   std::string unwinding;         ///< how call chains were followed
   bool switches = true;          ///< waits were recorded
-  double unwatched = 0;          ///< share of the time in which waits were not, since they came too fast
-  bool kernel = true;            ///< samples were taken in the kernel too
+  double unwatched = 0;  ///< share of the time in which waits were not, since they came too fast
+  bool kernel = true;    ///< samples were taken in the kernel too
   std::vector<CpuThread> threads;
   std::vector<CpuFrame> frames;
   std::vector<CpuStack> stacks;

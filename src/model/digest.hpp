@@ -1,7 +1,8 @@
 // What of a run is compared: the numbers of each region by tag, without the trace.
 //
-// A digest is made from a report (analyze/compare/digest.hpp), read from a report.json or from a baseline file
-// (runs/baselines.hpp). It holds what the report says; comparison divides sums by occurrences itself.
+// A digest is made from a report (analyze/compare/digest.hpp), read from a report.json or from a
+// baseline file (runs/baselines.hpp). It holds what the report says; comparison divides sums by
+// occurrences itself.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +46,13 @@ struct DigestRegion {
   std::string domain;
   RangeKind kind = RangeKind::kPushPop;
   std::int64_t occurrences = 0;
-  std::map<std::string, double> values;   ///< by measure tag or metrics.<name>; what is absent in the report is absent
+  std::map<std::string, double>
+      values;  ///< by measure tag or metrics.<name>; what is absent in the report is absent
   double cpu_interval_ns = 0;             ///< of CPU samples; 0: not sampled
   std::vector<DigestFunction> functions;  ///< the largest kMostFunctions
   std::vector<DigestChain> chains;        ///< only where the run's captures were read
-  std::vector<double> wall_ns, busy_ns;   ///< sampled occurrences in time order; busy is empty without GPU data
+  std::vector<double> wall_ns,
+      busy_ns;  ///< sampled occurrences in time order; busy is empty without GPU data
   bool is_whole_run = false, is_outside_ranges = false;  ///< rows of the run: add_run_rows()
 };
 
@@ -66,7 +69,8 @@ struct DigestKernel {
 
 struct Digest {
   RunInfo run;
-  std::vector<std::string> devices;  ///< "NVIDIA H100 80GB HBM3, 132 SMs", one for each GPU used, sorted
+  std::vector<std::string>
+      devices;  ///< "NVIDIA H100 80GB HBM3, 132 SMs", one for each GPU used, sorted
   std::vector<DigestRegion> regions;
   std::vector<DigestKernel> kernels;
   std::vector<ChainFrame> frames;

@@ -35,8 +35,10 @@ TEST(RunRows, AreOfTheWholeRunAndOutsideRanges) {
   EXPECT_TRUE(whole_run.is_whole_run && !whole_run.is_outside_ranges);
   EXPECT_EQ(whole_run.path, Path{"whole run"});
   EXPECT_EQ(whole_run.occurrences, 1);
-  const std::map<std::string, double> values = {
-      {"wall_ns.inclusive", 1000}, {"wall_ns.median", 1000}, {"gpu.busy_ns", 400}, {"memory.peak_bytes", 4096}};
+  const std::map<std::string, double> values = {{"wall_ns.inclusive", 1000},
+                                                {"wall_ns.median", 1000},
+                                                {"gpu.busy_ns", 400},
+                                                {"memory.peak_bytes", 4096}};
   EXPECT_EQ(whole_run.values, values);
   EXPECT_TRUE(whole_run.functions.empty());
 }

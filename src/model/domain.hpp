@@ -7,8 +7,9 @@
 
 namespace rangescope::model {
 
-/// Domains of libraries in C++: CUB and Thrust, collectives, RAPIDS, TensorRT, XLA. Their ranges lie within one call of
-/// the code that uses them, never around one. Sources: the libraries' own documentation and headers.
+/// Domains of libraries in C++: CUB and Thrust, collectives, RAPIDS, TensorRT, XLA. Their ranges
+/// lie within one call of the code that uses them, never around one. Sources: the libraries' own
+/// documentation and headers.
 inline constexpr std::array<std::string_view, 6> kLibraryDomains = {"CCCL",    "NCCL",     "MPI",
                                                                     "libcudf", "TensorRT", "TSL"};
 

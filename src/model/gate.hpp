@@ -17,17 +17,19 @@ struct GateCheck {
   std::size_t region = 0, value = 0;    ///< index in Gate::comparison.regions, and in its values
   std::optional<std::size_t> function;  ///< in the region's functions: judged instead of `value`
   GateVerdict verdict = GateVerdict::kPassed;
-  bool hidden = false;  ///< undecided because a regression as large as the limit could hide in the noise
-  std::optional<std::size_t> runs_to_decide;  ///< of a hidden one: about so many runs a side would show the limit
-  std::string text;                           ///< one sentence with the numbers
+  bool hidden =
+      false;  ///< undecided because a regression as large as the limit could hide in the noise
+  std::optional<std::size_t>
+      runs_to_decide;  ///< of a hidden one: about so many runs a side would show the limit
+  std::string text;    ///< one sentence with the numbers
 };
 
 struct Gate {
-  Comparison comparison;      ///< two sides: the baseline and what is judged
-  double max_regression = 0;  ///< 0.05 for 5 %
-  GateVerdict verdict =
-      GateVerdict::kPassed;       ///< kRegressed when a check is; kUndecided when noise hides one, or none was judged
-  std::vector<GateCheck> checks;  ///< regressed ones first, then as the regions stand
+  Comparison comparison;                       ///< two sides: the baseline and what is judged
+  double max_regression = 0;                   ///< 0.05 for 5 %
+  GateVerdict verdict = GateVerdict::kPassed;  ///< kRegressed when a check is; kUndecided when
+                                               ///< noise hides one, or none was judged
+  std::vector<GateCheck> checks;               ///< regressed ones first, then as the regions stand
 };
 
 [[nodiscard]] inline const ComparedRegion& region_of(const Gate& gate, const GateCheck& check) {

@@ -1,5 +1,5 @@
-// What happened on GPUs: devices, streams, launches on the CPU side, and the kernels, copies, sets and graphs they
-// caused.
+// What happened on GPUs: devices, streams, launches on the CPU side, and the kernels, copies, sets
+// and graphs they caused.
 //
 // Everything is compact and index-linked, since there may be ten million kernels.
 #pragma once
@@ -14,7 +14,8 @@
 
 namespace rangescope::model {
 
-/// A GPU as one process saw it (CUDA ordinals are per process; `uuid` says which are the same card).
+/// A GPU as one process saw it (CUDA ordinals are per process; `uuid` says which are the same
+/// card).
 struct Device {
   std::uint32_t process = kNone;
   std::uint32_t ordinal = 0;
@@ -57,7 +58,7 @@ struct Launch {
   std::int64_t end_ns = kOpen;  ///< kOpen where only the start was recorded
   std::uint32_t thread = 0;
   std::uint32_t correlation = 0;  ///< CUPTI correlation id, unique within its process
-  StringId name = 0;              ///< API name, "cudaLaunchKernel_v7000"; 0 where it was not recorded
+  StringId name = 0;  ///< API name, "cudaLaunchKernel_v7000"; 0 where it was not recorded
   LaunchKind kind = LaunchKind::kKernel;
 };
 
@@ -83,10 +84,11 @@ struct KernelShape {
 struct Kernel {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint32_t launch = kNone;      ///< index into Session::launches; kNone when its call was not recorded
-  std::uint32_t name = 0;            ///< index into Session::kernel_names
-  std::uint32_t shape = 0;           ///< index into Session::kernel_shapes
-  std::uint32_t stream = 0;          ///< index into Session::streams
+  std::uint32_t launch =
+      kNone;                 ///< index into Session::launches; kNone when its call was not recorded
+  std::uint32_t name = 0;    ///< index into Session::kernel_names
+  std::uint32_t shape = 0;   ///< index into Session::kernel_shapes
+  std::uint32_t stream = 0;  ///< index into Session::streams
   std::uint32_t graph_node = kNone;  ///< index into Session::graph_nodes when a graph launch ran it
 };
 

@@ -9,7 +9,8 @@ namespace rangescope::model {
 
 using wire::short_kernel_name;
 
-/// A kernel of NCCL, by its demangled or short name: ncclDevKernel_AllReduce_Sum_f32_RING_LL, ncclSymkDevKernel_ ...
+/// A kernel of NCCL, by its demangled or short name: ncclDevKernel_AllReduce_Sum_f32_RING_LL,
+/// ncclSymkDevKernel_ ...
 [[nodiscard]] constexpr bool is_nccl(std::string_view name) {
   return name.starts_with("nccl") || name.starts_with("void nccl");
 }

@@ -1,4 +1,5 @@
-// What is missing: the run went on, but something that happened is not in the data. Every report prints its losses.
+// What is missing: the run went on, but something that happened is not in the data. Every report
+// prints its losses.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace rangescope::model {
 /// The id of a row in the table of kinds.
 class LossKind {
  public:
-  // NOLINTNEXTLINE(google-explicit-constructor): {"torn_tail", count, detail} is how a loss is written
+  // NOLINTNEXTLINE(google-explicit-constructor): {"torn_tail", count, detail} is how a loss is
+  // written
   consteval LossKind(const char* id) : id_(id) {}
   [[nodiscard]] constexpr std::string_view id() const { return id_; }
   [[nodiscard]] Severity severity() const { return loss_entry(id_).severity; }
@@ -28,9 +30,10 @@ class LossKind {
 struct Loss {
   Loss(LossKind what, std::uint64_t how_many, std::string text)
       : kind(what), severity(what.severity()), count(how_many), detail(std::move(text)) {}
-  /// As a file has it; a kind that only another version knows is "unknown_loss", and the detail names it.
-  [[nodiscard]] static Loss read(std::string_view id, std::string_view severity, std::uint64_t count,
-                                 std::string detail) {
+  /// As a file has it; a kind that only another version knows is "unknown_loss", and the detail
+  /// names it.
+  [[nodiscard]] static Loss read(std::string_view id, std::string_view severity,
+                                 std::uint64_t count, std::string detail) {
     Loss loss("unknown_loss", count, std::move(detail));
     if (const LossEntry& entry = loss_entry(id); entry.id == id)
       loss.kind.id_ = entry.id, loss.severity = entry.severity;
@@ -42,9 +45,10 @@ struct Loss {
   }
 
   LossKind kind;
-  Severity severity;    ///< of the kind, but for what a file or another tool says
-  std::uint64_t count;  ///< how many events (or bytes, if `detail` says so); 0 where it cannot be known
-  std::string detail;   ///< one sentence for people: what, where, what it means for the numbers
+  Severity severity;  ///< of the kind, but for what a file or another tool says
+  std::uint64_t
+      count;  ///< how many events (or bytes, if `detail` says so); 0 where it cannot be known
+  std::string detail;  ///< one sentence for people: what, where, what it means for the numbers
 };
 
 }  // namespace rangescope::model

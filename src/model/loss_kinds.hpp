@@ -1,8 +1,8 @@
-// Every kind of loss: what `rangescope help losses` prints, and docs/manual/losses.md holds. The rows are in
-// loss_kinds.tsv; `check.losses` compares them with the ids in the sources.
+// Every kind of loss: what `rangescope help losses` prints, and docs/manual/losses.md holds. The
+// rows are in loss_kinds.tsv; `check.losses` compares them with the ids in the sources.
 //
-// Information leaves every number as it is. A warning or an error makes `--strict` fail; with an error, numbers of the
-// report are known to be too small.
+// Information leaves every number as it is. A warning or an error makes `--strict` fail; with an
+// error, numbers of the report are known to be too small.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,18 @@ enum class Severity : std::uint8_t { kInfo, kWarning, kError };
 }
 
 /// Where it was lost; the chapters of the page.
-enum class LossArea : std::uint8_t { kProgram, kCapture, kGpu, kCpu, kCounters, kFile, kNsys, kNcu, kAnalysis, kStage };
+enum class LossArea : std::uint8_t {
+  kProgram,
+  kCapture,
+  kGpu,
+  kCpu,
+  kCounters,
+  kFile,
+  kNsys,
+  kNcu,
+  kAnalysis,
+  kStage
+};
 
 struct LossEntry {
   std::string_view id;  ///< stable, lower_snake_case

@@ -1,8 +1,9 @@
-// The one list of numbers that a region has: tag, title, unit, source and formula, and how to get it.
+// The one list of numbers that a region has: tag, title, unit, source and formula, and how to get
+// it.
 //
-// Tables, JSON, CSV, sorting, comparison and the gate all go through it, so that a number has one name everywhere.
-// Tags are the paths of the JSON report ("wall_ns.inclusive", "gpu.busy_ns"). Hardware metrics are not listed: they are
-// named by themselves ("metrics.dram__bytes.sum").
+// Tables, JSON, CSV, sorting, comparison and the gate all go through it, so that a number has one
+// name everywhere. Tags are the paths of the JSON report ("wall_ns.inclusive", "gpu.busy_ns").
+// Hardware metrics are not listed: they are named by themselves ("metrics.dram__bytes.sum").
 #pragma once
 
 #include <optional>
@@ -43,12 +44,14 @@ struct Measure {
 
 /// "decode > layer0", names as they are; `domain@` in front where it is not the default domain.
 [[nodiscard]] std::string path_text(const Region& region);
-[[nodiscard]] std::string path_text(const std::string& domain, const std::vector<std::string>& path);
+[[nodiscard]] std::string path_text(const std::string& domain,
+                                    const std::vector<std::string>& path);
 
 /// Is the measure counted by an allocator, and not timed, so that one run tells it?
 [[nodiscard]] bool is_counted(const Measure& measure);
 
-/// Is the value of that measure a sum over occurrences, so that it is divided by their number when runs are compared?
+/// Is the value of that measure a sum over occurrences, so that it is divided by their number when
+/// runs are compared?
 [[nodiscard]] bool adds_up(const Measure& measure);
 
 }  // namespace rangescope::model

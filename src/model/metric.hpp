@@ -1,5 +1,5 @@
-// Hardware counters and what is computed from them, as measured: one Measurement per range occurrence round, kernel,
-// graph or ncu result.
+// Hardware counters and what is computed from them, as measured: one Measurement per range
+// occurrence round, kernel, graph or ncu result.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,14 @@ struct MetricValue {
 
 enum class MeasuredScope : std::uint8_t { kRange, kKernel, kGraph, kCommandList };
 
-/// The ranges that were open around a measurement. NVTX state of ncu is per domain: bottom to top for push/pop.
+/// The ranges that were open around a measurement. NVTX state of ncu is per domain: bottom to top
+/// for push/pop.
 struct OpenRange {
   std::uint32_t domain = 0;
   StringId name = 0;
   RangeKind kind = RangeKind::kPushPop;
-  /// Tells occurrences of one range of a process apart, where the file says so (ncu: API calls before it began, or the
-  /// start id, plus 1); 0 where it does not.
+  /// Tells occurrences of one range of a process apart, where the file says so (ncu: API calls
+  /// before it began, or the start id, plus 1); 0 where it does not.
   std::uint64_t instance = 0;
   bool inherited = false;  ///< opened by another thread than the one that launched
   bool module = false;     ///< as in Range
@@ -53,8 +54,10 @@ struct Measurement {
   std::uint32_t ordinal = 0;         ///< position among the kernels of its range occurrence, from 0
   std::uint32_t occurrence = kNone;  ///< first occurrence of the range that took part
   std::uint32_t passes = 1;
-  std::uint32_t launches = 1;  ///< that the values are means over: summaries of ncu have more than one
-  /// Per domain bottom to top. The last one is what kRange measured; empty when it is not an NVTX range.
+  std::uint32_t launches =
+      1;  ///< that the values are means over: summaries of ncu have more than one
+  /// Per domain bottom to top. The last one is what kRange measured; empty when it is not an NVTX
+  /// range.
   std::vector<OpenRange> ranges;
   std::vector<MetricValue> values;
   std::string note;  ///< anything a reader of the number must know ("caches flushed before replay")

@@ -1,5 +1,5 @@
-// A metric group: hardware counters that are collected together and what is computed from them. Loaded from
-// conf/metrics/.
+// A metric group: hardware counters that are collected together and what is computed from them.
+// Loaded from conf/metrics/.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,13 @@
 
 namespace rangescope::model {
 
-/// An alias in the group's formulas, and the CUPTI metrics that can stand for it: the first that the chip has.
+/// An alias in the group's formulas, and the CUPTI metrics that can stand for it: the first that
+/// the chip has.
 struct GroupCounter {
   std::string alias;
   std::vector<std::string> any;  ///< "dram__bytes.sum"; chips name some counters differently
-  std::optional<double> absent;  ///< value where the chip has none of them; without it the group needs the counter
+  std::optional<double>
+      absent;  ///< value where the chip has none of them; without it the group needs the counter
 };
 
 struct GroupMetric {

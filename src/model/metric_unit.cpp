@@ -23,9 +23,11 @@ std::optional<std::string> exact_unit(std::string_view version, std::string_view
 }
 
 bool has_word(std::string_view words, std::string_view word) {
-  for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+  for (std::size_t at = words.find(word); at != std::string_view::npos;
+       at = words.find(word, at + 1)) {
     const std::size_t end = at + word.size();
-    if ((at == 0 || words[at - 1] == '_') && (end == words.size() || words[end] == '_')) return true;
+    if ((at == 0 || words[at - 1] == '_') && (end == words.size() || words[end] == '_'))
+      return true;
   }
   return false;
 }
@@ -38,8 +40,10 @@ struct Name {
 };
 
 Name split(std::string_view name) {
-  // "FBPA.TriageA.dramc__read_throughput.avg...": counter groups of PM sampling stand in front of the name
-  for (std::size_t dot = name.find('.'); dot != std::string_view::npos && dot < name.find("__"); dot = name.find('.')) {
+  // "FBPA.TriageA.dramc__read_throughput.avg...": counter groups of PM sampling stand in front of
+  // the name
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos && dot < name.find("__");
+       dot = name.find('.')) {
     name.remove_prefix(dot + 1);
   }
   for (const std::string_view prefix : {"pmsampling:"sv, "derived__"sv}) {
@@ -66,20 +70,25 @@ Name split(std::string_view name) {
   return parts;
 }
 
-/// What one event of the counter is. "op" where ncu prints nothing for the count itself, but "/cycle" for its rate.
+/// What one event of the counter is. "op" where ncu prints nothing for the count itself, but
+/// "/cycle" for its rate.
 std::string_view quantity(const Name& name) {
   const std::string_view c = name.counter;
   const auto word = [&](std::string_view w) { return has_word(c, w); };
-  if (name.unit == "launch" || name.unit == "profiler" || name.unit == "smsp" || name.unit.empty()) {
+  if (name.unit == "launch" || name.unit == "profiler" || name.unit == "smsp" ||
+      name.unit.empty()) {
     if (c.starts_with("shared_mem_per_block")) return "byte/block";
     if (c.starts_with("pcsamp_warps_issue")) return "warp";
     if (c.starts_with("pcsamp_") || name.unit == "profiler" || name.unit == "launch")
       return word("bytes") ? "byte" : "";
   }
-  if (name.unit == "device" || name.unit == "nvlink" || name.unit == "numa" || name.unit == "c2clink") return "";
+  if (name.unit == "device" || name.unit == "nvlink" || name.unit == "numa" ||
+      name.unit == "c2clink")
+    return "";
   if (c.starts_with("time_")) return "nsecond";
   if (c.starts_with("ops_path_")) return "op";
-  if (c.starts_with("cycles_") || word("cycles_active") || c == "writeback_active" || word("writeback_active"))
+  if (c.starts_with("cycles_") || word("cycles_active") || c == "writeback_active" ||
+      word("writeback_active"))
     return "cycle";
   if (name.unit == "sass" && word("opcode")) return "";
   if (word("conflicts") || word("wavefronts") || word("targets")) return "";
@@ -103,9 +112,11 @@ std::string_view ratio_unit(std::string_view counter) {
   if (counter.starts_with("sass_average_data_bytes_per_sector")) return "byte/sector";
   if (counter.starts_with("average_warp_latency_issue_stalled")) return "inst/warp";
   if (counter.starts_with("average_warps_issue_stalled")) return "inst";
-  if (counter.starts_with("average_warp_latency_per_inst") || counter.starts_with("average_warps_active_per_inst"))
+  if (counter.starts_with("average_warp_latency_per_inst") ||
+      counter.starts_with("average_warps_active_per_inst"))
     return "cycle";
-  if (counter.starts_with("average_ilc_input_sector") || counter.starts_with("average_xbar2gpc_sectors"))
+  if (counter.starts_with("average_ilc_input_sector") ||
+      counter.starts_with("average_xbar2gpc_sectors"))
     return "sector";
   return "";
 }
@@ -119,12 +130,16 @@ std::string per(std::string_view unit, std::string_view denominator) {
 std::string unit_2024(std::string_view whole) {
   if (auto exact = exact_unit("2024", whole)) return std::move(*exact);
   const Name name = split(whole);
-  if (name.rollup == "pct" || name.submetric.starts_with("pct_of_peak") || name.counter.ends_with("_pct")) return "%";
-  if (name.rollup == "ratio" || name.rollup == "max_rate") return std::string(ratio_unit(name.counter));
+  if (name.rollup == "pct" || name.submetric.starts_with("pct_of_peak") ||
+      name.counter.ends_with("_pct"))
+    return "%";
+  if (name.rollup == "ratio" || name.rollup == "max_rate")
+    return std::string(ratio_unit(name.counter));
   const std::string_view unit = quantity(name);
   if (name.submetric.empty()) return unit == "op" ? std::string() : std::string(unit);
   if (name.submetric.ends_with("per_second")) {
-    // ncu 2024.1 gives the plain count's unit for rates of metrics that it derives itself, and of the LRC
+    // ncu 2024.1 gives the plain count's unit for rates of metrics that it derives itself, and of
+    // the LRC
     if (whole.starts_with("derived__") || name.unit == "lrc") return std::string(unit);
     return per(unit, "second");
   }
@@ -166,7 +181,8 @@ std::string metric_unit(std::string_view name, UnitSpelling spelling) {
   if (spelling == UnitSpelling::kNcu2024) return unit;
   if (spelling == UnitSpelling::kModel) {
     // what 2024.1 prints of these rates is the count's unit, see unit_2024()
-    if (name.ends_with(".per_second") && !unit.empty() && unit.find('/') == std::string::npos) unit += "/second";
+    if (name.ends_with(".per_second") && !unit.empty() && unit.find('/') == std::string::npos)
+      unit += "/second";
     return parse_ncu_unit(unit).unit;
   }
   return unit_2025(name, std::move(unit));
@@ -177,9 +193,10 @@ ScaledUnit parse_ncu_unit(std::string_view text) {
     std::string_view name;
     double factor;
   };
-  // longest first where one begins another; "K" is 1000 in Nsight Compute, as it says of bytes itself
-  constexpr auto kPrefixes =
-      std::to_array<Prefix>({{"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}});
+  // longest first where one begins another; "K" is 1000 in Nsight Compute, as it says of bytes
+  // itself
+  constexpr auto kPrefixes = std::to_array<Prefix>(
+      {{"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}});
   constexpr auto kTimes = std::to_array<std::pair<std::string_view, double>>({{"ns", 1},
                                                                               {"nsecond", 1},
                                                                               {"us", 1e3},
@@ -190,13 +207,14 @@ ScaledUnit parse_ncu_unit(std::string_view text) {
                                                                               {"second", 1e9},
                                                                               {"minute", 60e9},
                                                                               {"hour", 3600e9}});
-  constexpr auto kWords =
-      std::to_array<Rule>({{"byte", "byte"}, {"b", "byte"}, {"bit", "bit"}, {"hz", "Hz"}, {"Hz", "Hz"}});
+  constexpr auto kWords = std::to_array<Rule>(
+      {{"byte", "byte"}, {"b", "byte"}, {"bit", "bit"}, {"hz", "Hz"}, {"Hz", "Hz"}});
   if (text == "thread|inst") return {"inst", 1};
   if (text == "%" || text == "%|sector") return {"ratio", 0.01};
   if (text.starts_with("%/")) {
     ScaledUnit below = parse_ncu_unit(text.substr(2));
-    // ncu (2024.1, 2025.3) scales "%/byte" as if it were a number of bytes: 2614 %/byte is printed as 2.614 %/Kbyte.
+    // ncu (2024.1, 2025.3) scales "%/byte" as if it were a number of bytes: 2614 %/byte is printed
+    // as 2.614 %/Kbyte.
     return {below.unit.empty() ? "ratio" : "ratio/" + below.unit, 0.01 * below.factor};
   }
   for (const auto& [name, factor] : kTimes) {

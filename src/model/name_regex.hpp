@@ -1,5 +1,6 @@
-// A regular expression over names of ranges and kernels: RE2's syntax, searched for (use ^ and $). Linear time, no
-// back-references. Names are bytes: a pattern that is no UTF-8 is read as Latin-1. Copies share what was compiled.
+// A regular expression over names of ranges and kernels: RE2's syntax, searched for (use ^ and $).
+// Linear time, no back-references. Names are bytes: a pattern that is no UTF-8 is read as Latin-1.
+// Copies share what was compiled.
 #pragma once
 
 #include <memory>

@@ -4,13 +4,16 @@ namespace rangescope::model {
 
 namespace {
 
-/// Does the name go on behind a match with what makes it another product: A100 behind A10, RTX 3080 Ti behind RTX 3080,
-/// a Laptop GPU behind the desktop's?
+/// Does the name go on behind a match with what makes it another product: A100 behind A10, RTX 3080
+/// Ti behind RTX 3080, a Laptop GPU behind the desktop's?
 bool another(std::string_view rest) {
-  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto letter = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
   if (!rest.empty() && letter(rest.front())) return true;
   for (const std::string_view suffix : {" Ti", " SUPER", " D", " Laptop", " Max-Q", " Mobile"})
-    if (rest.starts_with(suffix) && (rest.size() == suffix.size() || !letter(rest[suffix.size()]))) return true;
+    if (rest.starts_with(suffix) && (rest.size() == suffix.size() || !letter(rest[suffix.size()])))
+      return true;
   return false;
 }
 
@@ -22,7 +25,8 @@ const Peaks* find_peaks(std::span<const Peaks> all, std::string_view device_name
   for (const Peaks& candidate : all) {
     for (const std::string& match : candidate.match) {
       const std::size_t at = device_name.find(match);
-      if (match.size() > longest && at != std::string_view::npos && !another(device_name.substr(at + match.size()))) {
+      if (match.size() > longest && at != std::string_view::npos &&
+          !another(device_name.substr(at + match.size()))) {
         best = &candidate;
         longest = match.size();
       }

@@ -1,4 +1,5 @@
-// What a GPU can do at most: the roofs of the roofline. From conf/device/ (data sheets) or measured by `calibrate`.
+// What a GPU can do at most: the roofs of the roofline. From conf/device/ (data sheets) or measured
+// by `calibrate`.
 #pragma once
 
 #include <map>

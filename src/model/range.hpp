@@ -15,23 +15,33 @@ inline constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max();
 
 enum class RangeKind : std::uint8_t { kPushPop, kStartEnd };
 
-/// One occurrence. Times are nanoseconds of the session clock, ends inclusive. 40 bytes: there may be fifty million.
-/// Within a thread, Session::ranges holds them in the order in which they were pushed; that order decides nesting where
-/// start times are equal.
+/// One occurrence. Times are nanoseconds of the session clock, ends inclusive. 40 bytes: there may
+/// be fifty million. Within a thread, Session::ranges holds them in the order in which they were
+/// pushed; that order decides nesting where start times are equal.
 struct Range {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = kOpen;
   StringId name = 0;
-  std::uint32_t thread = 0;          ///< index into Session::threads: where it began
-  std::uint32_t end_thread = kNone;  ///< start/end ranges: where it ended, if that is known and different
-  std::uint32_t domain = 0;          ///< index into Session::domains; 0 is the default domain
+  std::uint32_t thread = 0;  ///< index into Session::threads: where it began
+  std::uint32_t end_thread =
+      kNone;                 ///< start/end ranges: where it ended, if that is known and different
+  std::uint32_t domain = 0;  ///< index into Session::domains; 0 is the default domain
   std::uint32_t attributes = kNone;  ///< index into Session::attributes
   RangeKind kind = RangeKind::kPushPop;
   bool registered = false;  ///< its name was an NVTX registered string
-  bool module = false;      ///< no range of the program: a module's call, from its first to its last launch
+  bool module =
+      false;  ///< no range of the program: a module's call, from its first to its last launch
 };
 
-enum class PayloadType : std::uint8_t { kAbsent, kUint64, kInt64, kDouble, kUint32, kInt32, kFloat };
+enum class PayloadType : std::uint8_t {
+  kAbsent,
+  kUint64,
+  kInt64,
+  kDouble,
+  kUint32,
+  kInt32,
+  kFloat
+};
 
 /// Category, colour and payload of a range or mark; most have none.
 struct Attributes {
@@ -39,7 +49,8 @@ struct Attributes {
   std::uint32_t color_argb = 0;
   bool has_color = false;
   PayloadType payload_type = PayloadType::kAbsent;
-  StringId text = 0;  ///< what else the recording says: shapes of an operator's inputs; "" where nothing
+  StringId text =
+      0;  ///< what else the recording says: shapes of an operator's inputs; "" where nothing
   union {
     std::uint64_t payload_u64 = 0;
     std::int64_t payload_i64;
@@ -80,7 +91,8 @@ struct Category {
   StringId name = 0;
 };
 
-/// A resource that the program named through NVTX (nvtxNameCuStreamA, nvtxDomainResourceCreate, ...).
+/// A resource that the program named through NVTX (nvtxNameCuStreamA, nvtxDomainResourceCreate,
+/// ...).
 struct NamedResource {
   std::uint32_t process = 0;
   std::uint32_t domain = 0;

@@ -13,7 +13,8 @@ namespace range_expression_test {
 
 using Strings = std::vector<std::string>;
 
-/// One NVTX state of the truth tables, by its name there (tests/golden/nvtx-grammar, see its README).
+/// One NVTX state of the truth tables, by its name there (tests/golden/nvtx-grammar, see its
+/// README).
 struct NamedState {
   std::string name;
   RangeState state;
@@ -30,8 +31,9 @@ RangeState start_end(std::string_view domain, std::vector<std::string_view> name
 
 std::vector<NamedState> truth_states() {
   std::vector<NamedState> states;
-  for (const char* stack : {"A",  "B", "A.B", "B.A",  "A.X.B", "A.X.Y.B", "X.A", "A.X", "X.A.Y", "A.A",
-                            "A1", "a", "AA",  "A[i]", "x/y",   "u@v",     "m,n", "p*q", "w\\z",  "s:t"}) {
+  for (const char* stack :
+       {"A",  "B", "A.B", "B.A",  "A.X.B", "A.X.Y.B", "X.A", "A.X", "X.A.Y", "A.A",
+        "A1", "a", "AA",  "A[i]", "x/y",   "u@v",     "m,n", "p*q", "w\\z",  "s:t"}) {
     std::vector<std::string_view> names;
     for (const auto name : base::split(stack, '.')) names.push_back(name);
     states.push_back({std::string("pp_") + stack, push_pop("", names)});
@@ -39,7 +41,8 @@ std::vector<NamedState> truth_states() {
   states.push_back({"pp_D1:A", push_pop("D1", {"A"})});
   states.push_back({"pp_my/dom:A", push_pop("my/dom", {"A"})});
   states.push_back({"pp_A+D1:B", {{{"", {"A"}}, {"D1", {"B"}}}, {}}});
-  states.push_back({"pp_other_thread_A", push_pop("", {"Z"})});  // A is open on a thread that does not launch
+  states.push_back(
+      {"pp_other_thread_A", push_pop("", {"Z"})});  // A is open on a thread that does not launch
   states.push_back({"pp_empty", push_pop("", {""})});
   states.push_back({"se_A", start_end("", {"A"})});
   states.push_back({"se_B", start_end("", {"B"})});
@@ -85,7 +88,8 @@ TEST_P(TruthTable, EveryRowIsReproduced) {
     ++rows;
     const auto parsed = RangeExpression::parse(expression);
     if (verdict.starts_with("rc=")) {
-      // Rejected, or accepted without matching anything: both are refused here, except literals that no state holds.
+      // Rejected, or accepted without matching anything: both are refused here, except literals
+      // that no state holds.
       if (expression == "w\\\\z/" || expression == "w\\\\\\\\z/") {
         ASSERT_TRUE(parsed) << expression;
         for (const NamedState& each : states)
@@ -110,7 +114,8 @@ TEST_P(TruthTable, EveryRowIsReproduced) {
   }
   EXPECT_GE(rows, 59u);
 }
-INSTANTIATE_TEST_SUITE_P(Ncu, TruthTable, testing::Values("nvtx_grammar_2022.3.txt", "nvtx_grammar_2024.1.txt"));
+INSTANTIATE_TEST_SUITE_P(Ncu, TruthTable,
+                         testing::Values("nvtx_grammar_2022.3.txt", "nvtx_grammar_2024.1.txt"));
 
 TEST(TruthTableOfNames, AMessageIsTheNameAndAPayloadIsNot) {
   const std::vector<NamedState> states = {
@@ -128,7 +133,9 @@ TEST(TruthTableOfNames, AMessageIsTheNameAndAPayloadIsNot) {
     for (const NamedState& each : states) {
       if (parsed->matches(each.state)) seen += (seen.empty() ? "['" : ", '") + each.name + "'";
     }
-    EXPECT_EQ(seen.empty() ? "rc=0" : seen + "]", base::trim(std::string_view(line).substr(close + 1))) << line;
+    EXPECT_EQ(seen.empty() ? "rc=0" : seen + "]",
+              base::trim(std::string_view(line).substr(close + 1)))
+        << line;
     ++rows;
   }
   EXPECT_EQ(rows, 12u);
@@ -137,7 +144,8 @@ TEST(TruthTableOfNames, AMessageIsTheNameAndAPayloadIsNot) {
 std::string refusal(std::string_view text) {
   const auto parsed = RangeExpression::parse(text);
   return parsed ? "accepted"
-                : parsed.error().what.substr(std::string("range expression: ").size()) + " | " + parsed.error().hint;
+                : parsed.error().what.substr(std::string("range expression: ").size()) + " | " +
+                      parsed.error().hint;
 }
 
 TEST(RangeExpression, RefusalsSayWhyAndWhatInstead) {
@@ -147,19 +155,24 @@ TEST(RangeExpression, RefusalsSayWhyAndWhatInstead) {
   EXPECT_EQ(refusal("A/,B/"),
             "',' joins start/end ranges only; a list of push/pop ranges matches nothing | "
             "Write 'A/' and 'B/', each as a separate expression.");
-  EXPECT_EQ(refusal("A/A"),
-            "a name cannot be in a stack expression twice: it means its topmost instance | Write 'A/'.");
+  EXPECT_EQ(
+      refusal("A/A"),
+      "a name cannot be in a stack expression twice: it means its topmost instance | Write 'A/'.");
   EXPECT_EQ(refusal("\"A/\""), "quotes are not part of the syntax and match nothing | Write 'A/'.");
-  EXPECT_EQ(refusal("A/ "), "white space around it is significant and matches nothing | Write 'A/'.");
-  EXPECT_EQ(refusal("layer*/"), "'*' inside a name or domain is a letter, not a wildcard | Write 'regex:^layer.*/'.");
-  EXPECT_EQ(refusal("*@A/"), "'*' inside a name or domain is a letter, not a wildcard | Write 'regex:.*@^A$/'.");
+  EXPECT_EQ(refusal("A/ "),
+            "white space around it is significant and matches nothing | Write 'A/'.");
+  EXPECT_EQ(refusal("layer*/"),
+            "'*' inside a name or domain is a letter, not a wildcard | Write 'regex:^layer.*/'.");
+  EXPECT_EQ(refusal("*@A/"),
+            "'*' inside a name or domain is a letter, not a wildcard | Write 'regex:.*@^A$/'.");
   EXPECT_EQ(refusal("*/B"), "a quantifier cannot come first | Write 'B/'.");
   EXPECT_EQ(refusal("@A/"), "there is no domain before '@' | Write 'A/'.");
   EXPECT_EQ(refusal("A@B@C/"), "there may be one domain: '@' in a name needs a backslash | ");
   EXPECT_EQ(refusal("/"), "there is no name in it | ");
   EXPECT_EQ(refusal("A[i]/"), "'[' inside a name needs a backslash | Write 'A\\[i\\]/'.");
   EXPECT_EQ(refusal("regex:[A-B]/"),
-            "the '[' at the start is read as an anchor, not as a character class | Write 'regex:/[A-B]/'.");
+            "the '[' at the start is read as an anchor, not as a character class | Write "
+            "'regex:/[A-B]/'.");
   EXPECT_EQ(refusal("regex:Range[0-9]"),
             "the ']' at the end is read as an anchor, not as a character class | "
             "Write 'regex:Range[0-9]/' or 'regex:Range[0-9/]' (start/end).");
@@ -167,14 +180,15 @@ TEST(RangeExpression, RefusalsSayWhyAndWhatInstead) {
             "a list with ';' matches nothing (a name that holds ';' can be had with regex:) | "
             "Write 'A/' and 'A' (start/end) and 'B/', each as a separate expression.");
   EXPECT_EQ(refusal("LLM@"),
-            "there is no range after the domain | Write 'regex:^LLM$@.*/' or 'regex:^LLM$@.*' (start/end).");
+            "there is no range after the domain | Write 'regex:^LLM$@.*/' or 'regex:^LLM$@.*' "
+            "(start/end).");
   EXPECT_NE(refusal("regex:(A/").find("not a regular expression"), std::string::npos);
 }
 
 TEST(RangeExpression, OfficialExamplesAreTaken) {
-  for (const char* text :
-       {"Domain-A@A_range/", "[A_range", "A_range/*/B range", "B range]", "Domain-A@A_range", "A_range,B range",
-        "regex:Domain[A-Z]@Range[0-9]/", "regex:[0-9]domainA@/[0-9]rangeA,RangeC[0-9/]", "A_range\\[i\\]"}) {
+  for (const char* text : {"Domain-A@A_range/", "[A_range", "A_range/*/B range", "B range]",
+                           "Domain-A@A_range", "A_range,B range", "regex:Domain[A-Z]@Range[0-9]/",
+                           "regex:[0-9]domainA@/[0-9]rangeA,RangeC[0-9/]", "A_range\\[i\\]"}) {
     EXPECT_TRUE(RangeExpression::parse(text)) << text;
   }
   EXPECT_FALSE(RangeExpression::parse("DomainA@RangeA,DomainB@RangeB"));
@@ -225,7 +239,8 @@ TEST(Normalize, PlainFormsBecomeExpressionsOfBothKinds) {
   EXPECT_EQ(normalized("regex:layer.*"), "regex:layer.*/ | regex:layer.*");
   EXPECT_EQ(normalized("regex:/[AB/]"), "regex:/[AB]/ | regex:/[AB/]");
   EXPECT_EQ(normalized(" 'decode/' "), "decode/ | -");
-  EXPECT_EQ(normalized("A;regex:x{1,2};y/;regex:z/"), "A/ | A ; regex:x{1,2};y/ | - ; regex:z/ | -");
+  EXPECT_EQ(normalized("A;regex:x{1,2};y/;regex:z/"),
+            "A/ | A ; regex:x{1,2};y/ | - ; regex:z/ | -");
 }
 
 TEST(Normalize, TheDomainMayStandWhereNsysHasIt) {
@@ -289,11 +304,13 @@ TEST(Normalize, TrapsAreRepairedAndExplained) {
   const auto result = normalize("layer*/");
   ASSERT_EQ(result->notes.size(), 1u);
   EXPECT_EQ(result->notes[0],
-            "'layer*/': '*' inside a name or domain is a letter, not a wildcard; taken as 'regex:^layer.*/'.");
+            "'layer*/': '*' inside a name or domain is a letter, not a wildcard; taken as "
+            "'regex:^layer.*/'.");
 }
 
 TEST(Normalize, EverythingThatComesOutParses) {
-  // Every string of length up to 5 over the grammar's characters: no crash, and only what parses leaves.
+  // Every string of length up to 5 over the grammar's characters: no crash, and only what parses
+  // leaves.
   const std::string_view letters = "A[]/*,@;\\\" r";
   std::vector<std::string> queue{""};
   std::size_t taken = 0;
@@ -318,7 +335,8 @@ TEST(Normalize, EverythingThatComesOutParses) {
         if (term.start_end) {
           const auto parsed = RangeExpression::parse(*term.start_end);
           ASSERT_TRUE(parsed) << each << " -> " << *term.start_end;
-          EXPECT_EQ(parsed->parts().kind, RangeKind::kStartEnd) << each << " -> " << *term.start_end;
+          EXPECT_EQ(parsed->parts().kind, RangeKind::kStartEnd)
+              << each << " -> " << *term.start_end;
         }
       }
     }

@@ -10,13 +10,15 @@ namespace {
 
 std::string_view unquoted(std::string_view text) {
   text = base::trim(text);
-  while (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
+  while (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
+         text.back() == text.front()) {
     text = base::trim(text.substr(1, text.size() - 2));
   }
   return text;
 }
 
-/// Pieces of a `;` list; a regular expression may hold ';' itself and ends only where the next one begins.
+/// Pieces of a `;` list; a regular expression may hold ';' itself and ends only where the next one
+/// begins.
 std::vector<std::string_view> list_of(std::string_view text) {
   std::vector<std::string_view> pieces;
   while (!text.empty()) {
@@ -48,7 +50,8 @@ NormalizedTerm term_of(std::string_view text, const RangeExpression::Parts& part
   return term;
 }
 
-/// Only what really parses may leave, each form in the place of its kind (a repaired 'A],' ends in an anchor).
+/// Only what really parses may leave, each form in the place of its kind (a repaired 'A],' ends in
+/// an anchor).
 base::Result<NormalizedTerm> checked(const NormalizedTerm& term) {
   NormalizedTerm out;
   out.written = term.written;
@@ -72,18 +75,20 @@ std::string regex_of_domain(std::string_view domain, bool wildcards) {
   return std::string(kRegexPrefix) + (domain.empty() ? "" : whole_name(domain, wildcards) + "@");
 }
 
-/// The path from the outermost range as a regular expression, which can say any name and a name that stands twice.
+/// The path from the outermost range as a regular expression, which can say any name and a name
+/// that stands twice.
 std::string path_regex(std::string_view domain, std::span<const std::string> path, bool wildcards) {
   std::string text = regex_of_domain(domain, wildcards);
   if (path.size() > 1) text += "[";
-  for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + whole_name(path[i], wildcards);
+  for (std::size_t i = 0; i < path.size(); ++i)
+    text += (i ? "/" : "") + whole_name(path[i], wildcards);
   return text + (path.size() > 1 ? "" : "/");
 }
 
 constexpr std::string_view kPathSeparator = " > ";
 
-/// `LLM@step > layer_*`, as tables print paths; names are literal but for `*`. Anchors and the slash of a push/pop
-/// range at the end are the grammar's: 'a > b/' is a range of that name.
+/// `LLM@step > layer_*`, as tables print paths; names are literal but for `*`. Anchors and the
+/// slash of a push/pop range at the end are the grammar's: 'a > b/' is a range of that name.
 std::optional<NormalizedTerm> path_term(std::string_view piece) {
   if (piece.find(kPathSeparator) == std::string_view::npos || piece.starts_with(kRegexPrefix) ||
       piece.starts_with('[') || piece.ends_with('/'))
@@ -91,7 +96,8 @@ std::optional<NormalizedTerm> path_term(std::string_view piece) {
   NormalizedTerm term;
   term.written = std::string(piece);
   std::string_view domain;
-  if (const auto at = piece.substr(0, piece.find(kPathSeparator)).find('@'); at != std::string_view::npos) {
+  if (const auto at = piece.substr(0, piece.find(kPathSeparator)).find('@');
+      at != std::string_view::npos) {
     domain = piece.substr(0, at);
     piece.remove_prefix(at + 1);
   }
@@ -102,9 +108,11 @@ std::optional<NormalizedTerm> path_term(std::string_view piece) {
     if (at != std::string_view::npos) piece.remove_prefix(at + kPathSeparator.size());
   }
   const bool wildcard = domain.find('*') != std::string_view::npos ||
-                        std::any_of(path.begin(), path.end(),
-                                    [](const std::string& name) { return name.find('*') != std::string::npos; });
-  term.push_pop = wildcard ? path_regex(domain, path, true) : expression_of(domain, path, RangeKind::kPushPop);
+                        std::any_of(path.begin(), path.end(), [](const std::string& name) {
+                          return name.find('*') != std::string::npos;
+                        });
+  term.push_pop =
+      wildcard ? path_regex(domain, path, true) : expression_of(domain, path, RangeKind::kPushPop);
   return term;
 }
 
@@ -116,7 +124,8 @@ std::optional<NormalizedTerm> marked_term(std::string_view piece) {
   piece.remove_suffix(kStartEndMark.size());
   const std::size_t at = piece.find('@');
   const std::string_view domain = at == std::string_view::npos ? "" : piece.substr(0, at);
-  const std::vector<std::string> path{std::string(base::trim(piece.substr(domain.empty() ? 0 : at + 1)))};
+  const std::vector<std::string> path{
+      std::string(base::trim(piece.substr(domain.empty() ? 0 : at + 1)))};
   if (piece.find('*') == std::string_view::npos)
     term.start_end = expression_of(domain, path, RangeKind::kStartEnd);
   else
@@ -138,7 +147,8 @@ base::Result<Normalized> normalize(std::string_view written) {
   const auto pieces = list_of(unquoted(written));
   if (pieces.empty()) return base::fail(RangeExpression::parse(""));
   if (pieces.size() > 1) {
-    out.notes.push_back("'" + std::string(base::trim(written)) + "' is a list: each part is a separate expression.");
+    out.notes.push_back("'" + std::string(base::trim(written)) +
+                        "' is a list: each part is a separate expression.");
   }
   for (std::string_view piece : pieces) {
     const auto ordered = in_ncu_order(piece);
@@ -149,7 +159,8 @@ base::Result<Normalized> normalize(std::string_view written) {
     }
     if (auto path = path_term(piece)) {
       auto good = TRY(checked(*path));
-      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop + "'.");
+      out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop +
+                          "'.");
       out.terms.push_back(std::move(good));
       continue;
     }
@@ -162,8 +173,8 @@ base::Result<Normalized> normalize(std::string_view written) {
       auto good = TRY(checked(term_of(piece, *parts)));
       const NormalizedTerm& term = out.terms.emplace_back(std::move(good));
       if (term.push_pop && term.start_end) {
-        out.notes.push_back("'" + term.written + "' does not name the kind of range: push/pop " + "'" + *term.push_pop +
-                            "' or start/end '" + *term.start_end + "'.");
+        out.notes.push_back("'" + term.written + "' does not name the kind of range: push/pop " +
+                            "'" + *term.push_pop + "' or start/end '" + *term.start_end + "'.");
       }
       continue;
     }
@@ -177,7 +188,8 @@ base::Result<Normalized> normalize(std::string_view written) {
       out.terms.push_back(std::move(*good));
       if (refusal.terms.size() == 1) out.terms.back().written = std::string(piece);
     }
-    out.notes.push_back("'" + std::string(piece) + "': " + refusal.reason + "; taken as " + taken + ".");
+    out.notes.push_back("'" + std::string(piece) + "': " + refusal.reason + "; taken as " + taken +
+                        ".");
   }
   return out;
 }
@@ -204,15 +216,17 @@ std::string escape_regex(std::string_view name) {
   return out;
 }
 
-std::string expression_of(std::string_view domain, std::span<const std::string> path, RangeKind kind) {
+std::string expression_of(std::string_view domain, std::span<const std::string> path,
+                          RangeKind kind) {
   if (path.empty()) return "";
-  // A backslash at the end of a name would escape what follows it, blanks at its ends are cut off, and control
-  // characters are lost where somebody copies them.
+  // A backslash at the end of a name would escape what follows it, blanks at its ends are cut off,
+  // and control characters are lost where somebody copies them.
   const bool unsaid = std::any_of(path.begin(), path.end(), [](const std::string& name) {
     return name.ends_with('\\') || base::trim(name).size() != name.size() || name.empty() ||
            std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' '; });
   });
-  if (kind == RangeKind::kStartEnd && unsaid) return regex_of_domain(domain, false) + whole_name(path.front(), false);
+  if (kind == RangeKind::kStartEnd && unsaid)
+    return regex_of_domain(domain, false) + whole_name(path.front(), false);
   std::string text;
   if (!domain.empty()) {
     for (const char c : domain) {  // a '/' in a domain needs no backslash
@@ -223,7 +237,8 @@ std::string expression_of(std::string_view domain, std::span<const std::string> 
   }
   if (kind == RangeKind::kStartEnd) return text + escape_range_name(path.front());
   bool twice = false;  // a literal name stands for its topmost occurrence
-  for (auto name = path.begin(); name != path.end(); ++name) twice |= std::find(path.begin(), name, *name) != name;
+  for (auto name = path.begin(); name != path.end(); ++name)
+    twice |= std::find(path.begin(), name, *name) != name;
   if (unsaid || twice) return path_regex(domain, path, false);
   if (path.size() > 1) text += "[";
   for (std::size_t i = 0; i < path.size(); ++i) text += (i ? "/" : "") + escape_range_name(path[i]);

@@ -14,10 +14,11 @@ using Element = RangeExpression::Element;
 
 constexpr std::string_view kSpecial = "@,[]/*+";
 
-// A backslash pairs with the special character behind it; before anything else it is a letter ('w\z/' matches w\z).
-// In a regular expression it pairs with whatever follows.
+// A backslash pairs with the special character behind it; before anything else it is a letter
+// ('w\z/' matches w\z). In a regular expression it pairs with whatever follows.
 bool pairs(std::string_view text, std::size_t at, bool regex) {
-  return text[at] == '\\' && at + 1 < text.size() && (regex || kSpecial.find(text[at + 1]) != std::string_view::npos);
+  return text[at] == '\\' && at + 1 < text.size() &&
+         (regex || kSpecial.find(text[at + 1]) != std::string_view::npos);
 }
 
 std::size_t find_unescaped(std::string_view text, std::string_view characters, bool regex) {
@@ -42,16 +43,19 @@ bool ends_unescaped(std::string_view text, char character, bool regex) {
   return true;
 }
 
-/// Whether '[' at the start and ']' at the end of a literal expression are anchors. They are not where they pair with a
-/// bracket inside the same name: `layer[0]`, `[tag] x`.
+/// Whether '[' at the start and ']' at the end of a literal expression are anchors. They are not
+/// where they pair with a bracket inside the same name: `layer[0]`, `[tag] x`.
 std::pair<bool, bool> anchors(std::string_view ranges) {
-  const auto close = find_unescaped(ranges.substr(0, find_unescaped(ranges, "/,", false)), "]", false);
-  const bool bottom = ranges.starts_with('[') && (close == std::string_view::npos || close + 1 == ranges.size());
+  const auto close =
+      find_unescaped(ranges.substr(0, find_unescaped(ranges, "/,", false)), "]", false);
+  const bool bottom =
+      ranges.starts_with('[') && (close == std::string_view::npos || close + 1 == ranges.size());
   std::string_view last = ranges.substr(bottom ? 1 : 0);
   for (auto at = find_unescaped(last, "/,", false); at != std::string_view::npos;
        at = find_unescaped(last, "/,", false))
     last.remove_prefix(at + 1);
-  return {bottom, ends_unescaped(ranges, ']', false) && find_unescaped(last, "[", false) == std::string_view::npos};
+  return {bottom, ends_unescaped(ranges, ']', false) &&
+                      find_unescaped(last, "[", false) == std::string_view::npos};
 }
 
 /// A last letter that is a backslash, not the second half of a pair.
@@ -91,7 +95,8 @@ NormalizedTerm either(const std::string& name) {
   return {name, name + "/", name};
 }
 
-/// One name with `*` as wildcard, as an anchored regular expression: `layer*` -> `^layer.*`, `a*z` -> `^a.*z$`.
+/// One name with `*` as wildcard, as an anchored regular expression: `layer*` -> `^layer.*`, `a*z`
+/// -> `^a.*z$`.
 std::string glob_to_regex(std::string_view name) {
   std::string out = name.starts_with('*') ? "" : "^";
   std::string literal;
@@ -120,8 +125,10 @@ std::string domain_prefix(std::optional<std::string_view> domain) {
   return domain ? std::string(*domain) + "@" : std::string();
 }
 
-/// Literal names with wildcards in them, rewritten as a regular expression; quantifiers between names stay.
-std::vector<NormalizedTerm> as_regex(std::optional<std::string_view> domain, std::string_view ranges) {
+/// Literal names with wildcards in them, rewritten as a regular expression; quantifiers between
+/// names stay.
+std::vector<NormalizedTerm> as_regex(std::optional<std::string_view> domain,
+                                     std::string_view ranges) {
   const auto [bottom, top] = anchors(ranges);
   std::string_view inner = ranges;
   if (bottom) inner.remove_prefix(1);
@@ -161,7 +168,8 @@ bool has_wildcard(std::string_view name) {
   return find_unescaped(name, "*", false) != std::string_view::npos;
 }
 
-std::variant<Element, RangeRefusal> literal_name(std::string_view raw, std::string_view head, bool in_stack) {
+std::variant<Element, RangeRefusal> literal_name(std::string_view raw, std::string_view head,
+                                                 bool in_stack) {
   const std::size_t at = find_unescaped(raw, in_stack ? "[],+" : "[]+", false);
   if (at != std::string_view::npos) {
     const std::string form = std::string(head) + escape_again(raw);
@@ -171,16 +179,16 @@ std::variant<Element, RangeRefusal> literal_name(std::string_view raw, std::stri
   }
   if (blank(raw.front()) || blank(raw.back())) {
     const std::string name(base::trim(raw));
-    return refuse(
-        "white space around a name is significant and matches nothing",
-        name.empty() ? std::vector<NormalizedTerm>{} : std::vector<NormalizedTerm>{either(std::string(head) + name)});
+    return refuse("white space around a name is significant and matches nothing",
+                  name.empty() ? std::vector<NormalizedTerm>{}
+                               : std::vector<NormalizedTerm>{either(std::string(head) + name)});
   }
   return Element{Element::Kind::kName, unescape(raw)};
 }
 
 /// A character class that opens or closes the range part would be read as an anchor.
-std::optional<RangeRefusal> check_class(std::string_view name, bool at_start, bool at_end, std::string_view rest,
-                                        std::string_view head) {
+std::optional<RangeRefusal> check_class(std::string_view name, bool at_start, bool at_end,
+                                        std::string_view rest, std::string_view head) {
   int open = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (pairs(name, i, true)) {
@@ -191,21 +199,24 @@ std::optional<RangeRefusal> check_class(std::string_view name, bool at_start, bo
     if (name[i] == ']') {
       if (open == 0 && at_start) {
         const std::string body(rest.substr(1));
-        return refuse("the '[' at the start is read as an anchor, not as a character class",
-                      {push_pop(std::string(head) + "/[" + body + (body.ends_with('/') ? "" : "/"))});
+        return refuse(
+            "the '[' at the start is read as an anchor, not as a character class",
+            {push_pop(std::string(head) + "/[" + body + (body.ends_with('/') ? "" : "/"))});
       }
       open = 0;
     }
   }
   if (open != 0 && at_end) {
     const std::string body(rest.substr(0, rest.size() - 1));
-    return refuse("the ']' at the end is read as an anchor, not as a character class",
-                  {{std::string(rest), std::string(head) + body + "]/", std::string(head) + body + "/]"}});
+    return refuse(
+        "the ']' at the end is read as an anchor, not as a character class",
+        {{std::string(rest), std::string(head) + body + "]/", std::string(head) + body + "/]"}});
   }
   return std::nullopt;
 }
 
-std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view ranges, std::string_view head) {
+std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view ranges,
+                                                  std::string_view head) {
   parts.kind = RangeKind::kStartEnd;
   const auto names = split_unescaped(ranges, ',', parts.regex);
   std::vector<std::string> kept;
@@ -236,47 +247,56 @@ std::variant<Parts, RangeRefusal> parse_start_end(Parts parts, std::string_view 
   return parts;
 }
 
-/// Literals that cannot both be in place: a name stands for its topmost occurrence, so nothing is directly above
-/// itself.
+/// Literals that cannot both be in place: a name stands for its topmost occurrence, so nothing is
+/// directly above itself.
 std::optional<RangeRefusal> check_repetition(const Parts& parts, std::string_view head) {
   for (std::size_t i = 0; i < parts.elements.size(); ++i) {
     if (parts.elements[i].kind != Element::Kind::kName) continue;
     for (std::size_t j = i + 1; j < parts.elements.size(); ++j) {
-      if (parts.elements[j].kind == Element::Kind::kName && parts.elements[j].text == parts.elements[i].text) {
-        if (j == i + 2 && parts.elements[i + 1].kind == Element::Kind::kAny) break;  // 'A/*/A' matches a single A
-        return refuse("a name cannot be in a stack expression twice: it means its topmost instance",
-                      {push_pop(std::string(head) + escape_range_name(parts.elements[i].text) + "/")});
+      if (parts.elements[j].kind == Element::Kind::kName &&
+          parts.elements[j].text == parts.elements[i].text) {
+        if (j == i + 2 && parts.elements[i + 1].kind == Element::Kind::kAny)
+          break;  // 'A/*/A' matches a single A
+        return refuse(
+            "a name cannot be in a stack expression twice: it means its topmost instance",
+            {push_pop(std::string(head) + escape_range_name(parts.elements[i].text) + "/")});
       }
     }
   }
   return std::nullopt;
 }
 
-std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view inner, std::string_view ranges,
-                                                 std::string_view head) {
+std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view inner,
+                                                 std::string_view ranges, std::string_view head) {
   parts.kind = RangeKind::kPushPop;
   auto names = split_unescaped(inner, '/', parts.regex);
   if (names.size() > 1 && names.back().empty()) names.pop_back();
-  if (names.empty() || std::all_of(names.begin(), names.end(), [](auto name) { return name.empty(); })) {
+  if (names.empty() ||
+      std::all_of(names.begin(), names.end(), [](auto name) { return name.empty(); })) {
     return refuse("there is no name in it");
   }
   // 'A/,B' and 'A/,B/': a list of push/pop ranges, which the grammar does not have.
-  if (!parts.regex && std::any_of(names.begin() + 1, names.end(), [](auto name) { return name.starts_with(','); })) {
+  if (!parts.regex && std::any_of(names.begin() + 1, names.end(),
+                                  [](auto name) { return name.starts_with(','); })) {
     std::vector<NormalizedTerm> terms;
     for (const std::string_view piece : split_unescaped(ranges, ',', false)) {
       if (!piece.empty())
-        terms.push_back(push_pop(std::string(head) + std::string(piece) + (piece.ends_with('/') ? "" : "/")));
+        terms.push_back(
+            push_pop(std::string(head) + std::string(piece) + (piece.ends_with('/') ? "" : "/")));
     }
-    return refuse("',' joins start/end ranges only; a list of push/pop ranges matches nothing", std::move(terms));
+    return refuse("',' joins start/end ranges only; a list of push/pop ranges matches nothing",
+                  std::move(terms));
   }
   if (names.size() > wire::kMaxRangeElements)
     return refuse("it has more than " + std::to_string(wire::kMaxRangeElements) + " names");
   if (names.front() == "*" || names.front() == "+") {
     std::string rest;
     for (std::size_t i = 1; i < names.size(); ++i) rest += std::string(names[i]) + "/";
-    const bool useless = rest.empty() || rest.starts_with('*') || rest.starts_with('+') || parts.bottom;
-    return refuse("a quantifier cannot come first",
-                  {push_pop(useless ? std::string(kRegexPrefix) + ".*/" : std::string(head) + rest)});
+    const bool useless =
+        rest.empty() || rest.starts_with('*') || rest.starts_with('+') || parts.bottom;
+    return refuse(
+        "a quantifier cannot come first",
+        {push_pop(useless ? std::string(kRegexPrefix) + ".*/" : std::string(head) + rest)});
   }
   for (const std::string_view name : names) {
     if (name.empty()) {
@@ -284,9 +304,9 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
       for (const std::string_view each : names) {
         if (!each.empty()) kept.emplace_back(each);
       }
-      return refuse(
-          "there is an empty name between slashes",
-          {push_pop(std::string(head) + (parts.bottom ? "[" : "") + base::join(kept, "/") + (parts.top ? "]" : "/"))});
+      return refuse("there is an empty name between slashes",
+                    {push_pop(std::string(head) + (parts.bottom ? "[" : "") +
+                              base::join(kept, "/") + (parts.top ? "]" : "/"))});
     }
     if (name == "*" || name == "+") {
       const auto kind = name == "*" ? Element::Kind::kAny : Element::Kind::kOne;
@@ -299,7 +319,8 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
     }
     if (parts.regex) {
       const bool first = parts.elements.empty(), last = name.data() == names.back().data();
-      if (auto refusal = check_class(name, first && parts.bottom, last && parts.top, ranges, head)) return *refusal;
+      if (auto refusal = check_class(name, first && parts.bottom, last && parts.top, ranges, head))
+        return *refusal;
       parts.elements.push_back({Element::Kind::kName, std::string(name)});
       continue;
     }
@@ -309,17 +330,21 @@ std::variant<Parts, RangeRefusal> parse_push_pop(Parts parts, std::string_view i
       for (std::size_t i = 0; i < names.size(); ++i) {
         const auto trimmed = base::trim(names[i]);
         if (trimmed.empty()) continue;
-        form += (i ? "/" : "") + (trimmed == "*" || trimmed == "+" ? std::string(trimmed) : escape_again(trimmed));
+        form += (i ? "/" : "") +
+                (trimmed == "*" || trimmed == "+" ? std::string(trimmed) : escape_again(trimmed));
       }
       refusal->terms = {push_pop(form + (parts.top ? "]" : parts.bottom ? "" : "/"))};
       return *refusal;
     }
     parts.elements.push_back(std::get<Element>(std::move(element)));
   }
-  if (parts.top && parts.elements.back().kind != Element::Kind::kName) return refuse("']' must follow a name");
+  if (parts.top && parts.elements.back().kind != Element::Kind::kName)
+    return refuse("']' must follow a name");
   if (parts.bottom && parts.top && parts.elements.size() == 1) {
-    const std::string name = parts.regex ? parts.elements[0].text : escape_range_name(parts.elements[0].text);
-    return refuse("'[' and ']' around a single name match nothing", {push_pop(std::string(head) + "[" + name)});
+    const std::string name =
+        parts.regex ? parts.elements[0].text : escape_range_name(parts.elements[0].text);
+    return refuse("'[' and ']' around a single name match nothing",
+                  {push_pop(std::string(head) + "[" + name)});
   }
   if (!parts.regex) {
     if (auto refusal = check_repetition(parts, head)) return *refusal;
@@ -344,7 +369,8 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
   Parts parts;
   std::string_view rest = text;
   if (rest.empty()) return refuse("it is empty, which matches nothing");
-  if (rest.size() >= 2 && (rest.front() == '"' || rest.front() == '\'') && rest.back() == rest.front()) {
+  if (rest.size() >= 2 && (rest.front() == '"' || rest.front() == '\'') &&
+      rest.back() == rest.front()) {
     const std::string inner(rest.substr(1, rest.size() - 2));
     if (inner.empty()) return refuse("it is empty, which matches nothing");
     return refuse("quotes are not part of the syntax and match nothing", terms_of(inner));
@@ -367,7 +393,8 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
       auto more = terms_of(std::string(each));
       terms.insert(terms.end(), more.begin(), more.end());
     }
-    return refuse("a list with ';' matches nothing (a name that holds ';' can be had with regex:)", std::move(terms));
+    return refuse("a list with ';' matches nothing (a name that holds ';' can be had with regex:)",
+                  std::move(terms));
   }
 
   std::optional<std::string_view> raw_domain;
@@ -377,19 +404,22 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
     raw_domain = pieces[0];
     rest = pieces[1];
     if (raw_domain->empty()) {
-      const std::string inner = (parts.regex ? std::string(kRegexPrefix) : std::string()) + std::string(rest);
+      const std::string inner =
+          (parts.regex ? std::string(kRegexPrefix) : std::string()) + std::string(rest);
       return refuse("there is no domain before '@'", terms_of(inner));
     }
     parts.domain = parts.regex ? std::string(*raw_domain) : unescape(*raw_domain);
   }
-  const std::string head = (parts.regex ? std::string(kRegexPrefix) : std::string()) + domain_prefix(raw_domain);
+  const std::string head =
+      (parts.regex ? std::string(kRegexPrefix) : std::string()) + domain_prefix(raw_domain);
   if (rest.empty()) {
     const std::string pattern = parts.regex ? *parts.domain : glob_to_regex(*raw_domain);
     return refuse("there is no range after the domain",
                   {{std::string(text), "regex:" + pattern + "@.*/", "regex:" + pattern + "@.*"}});
   }
 
-  // Anchors; in a regular expression "/[" at the start and "/]" at the end keep a character class from being one.
+  // Anchors; in a regular expression "/[" at the start and "/]" at the end keep a character class
+  // from being one.
   std::string_view inner = rest;
   std::string unprotected;
   if (parts.regex) {
@@ -410,7 +440,8 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
 
   if (!parts.regex) {
     if (unpaired_backslash(inner)) {
-      return refuse("a backslash at the end would escape what follows it", as_regex(raw_domain, rest));
+      return refuse("a backslash at the end would escape what follows it",
+                    as_regex(raw_domain, rest));
     }
     // A wildcard inside a literal name is a letter to ncu ('layer*/' matches nothing, and exits 0).
     bool wildcard = raw_domain && has_wildcard(*raw_domain);
@@ -420,10 +451,14 @@ std::variant<Parts, RangeRefusal> parse_range_syntax(std::string_view text) {
         if (name == "*" && inner.find('/') == std::string_view::npos) wildcard = true;
       }
     }
-    if (wildcard) return refuse("'*' inside a name or domain is a letter, not a wildcard", as_regex(raw_domain, rest));
+    if (wildcard)
+      return refuse("'*' inside a name or domain is a letter, not a wildcard",
+                    as_regex(raw_domain, rest));
   }
-  const bool stack = parts.bottom || parts.top || find_unescaped(inner, "/", parts.regex) != std::string_view::npos;
-  return stack ? parse_push_pop(std::move(parts), inner, rest, head) : parse_start_end(std::move(parts), inner, head);
+  const bool stack = parts.bottom || parts.top ||
+                     find_unescaped(inner, "/", parts.regex) != std::string_view::npos;
+  return stack ? parse_push_pop(std::move(parts), inner, rest, head)
+               : parse_start_end(std::move(parts), inner, head);
 }
 
 }  // namespace rangescope::model

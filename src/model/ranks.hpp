@@ -1,5 +1,5 @@
-// What a parallel job's ranks have in common and where they differ. A rank is every process of that rank: a training
-// process and its data loaders are one.
+// What a parallel job's ranks have in common and where they differ. A rank is every process of that
+// rank: a training process and its data loaders are one.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,25 @@ namespace rangescope::model {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// What a rank did, to be held against the others. A pace is its time for the same work over the median of the ranks':
-/// 1.2 takes a fifth longer; NaN where nothing is comparable. Calls of communication libraries are in none of these.
+/// What a rank did, to be held against the others. A pace is its time for the same work over the
+/// median of the ranks': 1.2 takes a fifth longer; NaN where nothing is comparable. Calls of
+/// communication libraries are in none of these.
 struct RankWork {
   bool known = false;  ///< false: of a merged digest of an earlier version, which does not hold it
   std::int64_t kernels = 0;
   double kernel_ns = 0;
   double kernel_threads = 0;  ///< grid x block, summed over the kernels
   double copied_bytes = 0;
-  double tokens = 0;           ///< by --tokens, in ranges that lie in no other; 0 where none are said
+  double tokens = 0;  ///< by --tokens, in ranges that lie in no other; 0 where none are said
   double kernel_pace = kNan;   ///< of kernels of one name, grid and block that most ranks ran
   double paced_kernel_ns = 0;  ///< their time here
-  double cpu_pace = kNan;      ///< own time in ranges that all opened equally often, less waits for the GPU
+  double cpu_pace =
+      kNan;  ///< own time in ranges that all opened equally often, less waits for the GPU
   double paced_cpu_ns = 0;
-  std::int64_t cpu_ranges = 0, slower_ranges = 0;  ///< that `cpu_pace` rests on; of them slower than the median
-  double sm_clock_hz = kNan;                       ///< sampled mean while its GPU worked
-  double clock_limited = kNan;                     ///< share of that time in which power or heat held clocks down
+  std::int64_t cpu_ranges = 0,
+               slower_ranges = 0;  ///< that `cpu_pace` rests on; of them slower than the median
+  double sm_clock_hz = kNan;       ///< sampled mean while its GPU worked
+  double clock_limited = kNan;     ///< share of that time in which power or heat held clocks down
 };
 
 struct Rank {
@@ -42,24 +45,26 @@ struct Rank {
   std::uint32_t pid = 0;    ///< of its first process that opened a range, else of its first
   std::string card;         ///< UUID of its only GPU, "" where it has none or several
   RankWork work;
-  double clock_offset_ns =
-      0;  ///< what was added to its clock, where the ends of collectives tell (analyze/ranks/clocks.hpp)
+  double clock_offset_ns = 0;  ///< what was added to its clock, where the ends of collectives tell
+                               ///< (analyze/ranks/clocks.hpp)
 };
 
 /// Inclusive wall time of a region as the ranks have it.
 struct OverRanks {
   std::int64_t count = 0;  ///< ranks that opened it, at least one
   double mean_ns = 0, min_ns = 0, max_ns = 0;
-  double stddev_ns = 0;             ///< sample (n - 1), 0 of one rank
-  double imbalance = 0;             ///< max / mean - 1
-  std::uint32_t slowest = kNone;    ///< the rank of `max_ns`
-  std::int64_t slowest_in = 0;      ///< of `compared`: occurrences in which that rank took longest
-  std::int64_t compared = 0;        ///< occurrences that all of them have, the n-th beside the n-th
-  std::vector<double> by_rank;      ///< in the order of Report::ranks; NaN: not opened
-  std::vector<double> own_by_rank;  ///< the same, less the time of child regions and of collectives inside
+  double stddev_ns = 0;           ///< sample (n - 1), 0 of one rank
+  double imbalance = 0;           ///< max / mean - 1
+  std::uint32_t slowest = kNone;  ///< the rank of `max_ns`
+  std::int64_t slowest_in = 0;    ///< of `compared`: occurrences in which that rank took longest
+  std::int64_t compared = 0;      ///< occurrences that all of them have, the n-th beside the n-th
+  std::vector<double> by_rank;    ///< in the order of Report::ranks; NaN: not opened
+  std::vector<double>
+      own_by_rank;  ///< the same, less the time of child regions and of collectives inside
 };
 
-/// Where the time of a region's communication calls went, over the ranks: time = transfer + wait + overlap.
+/// Where the time of a region's communication calls went, over the ranks: time = transfer + wait +
+/// overlap.
 struct Communication {
   std::int64_t calls = 0;  ///< of all its ranks, joined with those of others
   double time_ns = 0;      ///< of the calls: of NCCL's kernels, of MPI's functions
@@ -71,21 +76,24 @@ struct Communication {
     std::int64_t calls = 0;
     double ns = 0;
   };
-  std::vector<Cause> held_up_by;  ///< whom the others waited for, the most first; their `ns` add up to wait_ns
+  std::vector<Cause>
+      held_up_by;  ///< whom the others waited for, the most first; their `ns` add up to wait_ns
 };
 
 struct CollectiveOfRank {
   std::uint32_t rank = 0;
-  double late_ns = 0;      ///< arrival after the first rank's, summed over the calls
-  double wait_ns = 0;      ///< own time less the transfer, summed
-  double holds_up_ns = 0;  ///< all would have gone on so much earlier, had it come with the last but one
-  double costs_ns = 0;     ///< what the others waited in the calls at which it came last
-  std::int64_t last = 0;   ///< calls at which it came last
-  double time_ns = 0;      ///< of its calls
-  double hidden_ns = 0;    ///< of that, beside other kernels on the same GPU
+  double late_ns = 0;  ///< arrival after the first rank's, summed over the calls
+  double wait_ns = 0;  ///< own time less the transfer, summed
+  double holds_up_ns =
+      0;  ///< all would have gone on so much earlier, had it come with the last but one
+  double costs_ns = 0;    ///< what the others waited in the calls at which it came last
+  std::int64_t last = 0;  ///< calls at which it came last
+  double time_ns = 0;     ///< of its calls
+  double hidden_ns = 0;   ///< of that, beside other kernels on the same GPU
 };
 
-/// Calls of one collective operation with one size on one communicator, joined over the ranks by their order.
+/// Calls of one collective operation with one size on one communicator, joined over the ranks by
+/// their order.
 struct Collective {
   std::string communicator;       ///< "0x7f3a...", "" where the library does not say
   std::string library;            ///< "NCCL", "MPI"
@@ -93,11 +101,13 @@ struct Collective {
   std::vector<std::string> path;  ///< ranges in which most of the calls stand
   double bytes = 0;               ///< of one rank's message in one call; NaN where unknown
   std::int64_t ranks = 0;
-  std::int64_t calls = 0;                                        ///< that all of them made
-  double transfer_ns = 0;                                        ///< sum over calls of the shortest rank's time
-  double wait_ns = 0;                                            ///< sum over calls and ranks of time less the transfer
-  std::optional<double> algorithm_bytes_per_s, bus_bytes_per_s;  ///< formulas of nccl-tests (docs/manual/jobs.md)
-  std::optional<double> hidden_share;  ///< of the ranks' time in it, beside other kernels; absent without GPU work
+  std::int64_t calls = 0;  ///< that all of them made
+  double transfer_ns = 0;  ///< sum over calls of the shortest rank's time
+  double wait_ns = 0;      ///< sum over calls and ranks of time less the transfer
+  std::optional<double> algorithm_bytes_per_s,
+      bus_bytes_per_s;  ///< formulas of nccl-tests (docs/manual/jobs.md)
+  std::optional<double>
+      hidden_share;  ///< of the ranks' time in it, beside other kernels; absent without GPU work
   std::vector<CollectiveOfRank> by_rank;
 };
 

@@ -1,8 +1,9 @@
 // The answer: what each region costs. Exporters print what stands here and compute nothing.
 //
-// A *region* is a node in the tree of range paths of one domain and one kind, either over all processes (the aggregate)
-// or of one process or one thread. Parents are inclusive; exclusive values stand beside. Every number that a table can
-// show, sort by, compare or gate on is listed once, in model/measure.hpp, with tag, unit, source and formula.
+// A *region* is a node in the tree of range paths of one domain and one kind, either over all
+// processes (the aggregate) or of one process or one thread. Parents are inclusive; exclusive
+// values stand beside. Every number that a table can show, sort by, compare or gate on is listed
+// once, in model/measure.hpp, with tag, unit, source and formula.
 #pragma once
 
 #include <array>
@@ -30,74 +31,85 @@ namespace rangescope::model {
 
 /// Distribution of one value over the occurrences of a region; all 0 when there are none.
 struct Spread {
-  double min = 0, median = 0, p95 = 0, max = 0, mean = 0, stddev = 0;  ///< stddev: sample (n-1), 0 for n < 2
+  double min = 0, median = 0, p95 = 0, max = 0, mean = 0,
+         stddev = 0;  ///< stddev: sample (n-1), 0 for n < 2
 };
 
-inline constexpr Spread kNoSpread{kNan, kNan, kNan, kNan, kNan, kNan};  ///< of values that are not known
+inline constexpr Spread kNoSpread{kNan, kNan, kNan,
+                                  kNan, kNan, kNan};  ///< of values that are not known
 
 /// CPU wall time of a region, nanoseconds.
 /// Upper bounds of the bins of WallTime::histogram; one more bin holds what is longer. nanoseconds
 inline constexpr std::array<std::int64_t, 21> kLengthBounds = {
-    1'000,       10'000,      25'000,        50'000,        100'000,       250'000,        500'000,
-    1'000'000,   2'500'000,   5'000'000,     10'000'000,    25'000'000,    50'000'000,     100'000'000,
-    250'000'000, 500'000'000, 1'000'000'000, 2'500'000'000, 5'000'000'000, 10'000'000'000, 100'000'000'000};
+    1'000,         10'000,         25'000,         50'000,      100'000,       250'000,
+    500'000,       1'000'000,      2'500'000,      5'000'000,   10'000'000,    25'000'000,
+    50'000'000,    100'000'000,    250'000'000,    500'000'000, 1'000'000'000, 2'500'000'000,
+    5'000'000'000, 10'000'000'000, 100'000'000'000};
 
 struct WallTime {
   double inclusive_ns = 0;  ///< sum over occurrences of end - start
   double exclusive_ns = 0;  ///< inclusive minus the inclusive time of the child regions (same tree)
   Spread per_occurrence_ns;
-  double share = 0;  ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
-  double profiler_ns =
-      0;  ///< what measuring added (analyze/time/steady.hpp, recording.hpp): in none of the values above
+  double share =
+      0;  ///< inclusive_ns / duration of the run, 0..1 per thread; more than 1 over several threads
+  double profiler_ns = 0;     ///< what measuring added (analyze/time/steady.hpp, recording.hpp): in
+                              ///< none of the values above
   double recording_ns = 0;    ///< of it, what recording the ranges added
   std::int64_t unlisted = 0;  ///< occurrences that are in every number here and in no timeline
   /// Median and 95th percentile, of Steady too, are within this share of the exact ones; 0: exact.
   double quantile_error = 0;
-  std::vector<std::uint64_t> histogram;  ///< occurrences by length (kLengthBounds); empty where it was not asked for
-  /// Of the run, while any occurrence was open in any thread: of what is open side by side once. Over ranks whose
-  /// digests were merged that of the rank with most. 0: unknown.
+  std::vector<std::uint64_t>
+      histogram;  ///< occurrences by length (kLengthBounds); empty where it was not asked for
+  /// Of the run, while any occurrence was open in any thread: of what is open side by side once.
+  /// Over ranks whose digests were merged that of the rank with most. 0: unknown.
   double open_ns = 0;
 };
 
 /// What of it adds up over regions and ranks: the one list.
-inline constexpr std::array kWallTimes = {&WallTime::inclusive_ns, &WallTime::exclusive_ns, &WallTime::profiler_ns,
-                                          &WallTime::recording_ns};
+inline constexpr std::array kWallTimes = {&WallTime::inclusive_ns, &WallTime::exclusive_ns,
+                                          &WallTime::profiler_ns, &WallTime::recording_ns};
 
-/// What remains of a region when the occurrences that warm it up are left out: the first of each thread that took far
-/// longer than the rest without more work for the GPU (analyze/time/steady.hpp).
+/// What remains of a region when the occurrences that warm it up are left out: the first of each
+/// thread that took far longer than the rest without more work for the GPU
+/// (analyze/time/steady.hpp).
 struct Steady {
-  std::int64_t occurrences = 0;      ///< that remain
-  std::int64_t left_out = 0;         ///< that warmed it up
-  double left_out_ns = 0;            ///< their wall time
-  double longest_ns = 0;             ///< the longest of them
-  double wall_total_ns = 0;          ///< wall time of those that remain
-  Spread wall_ns;                    ///< of those that remain
-  std::optional<double> busy_share;  ///< GPU busy time / wall time, of those whose GPU work was recorded
+  std::int64_t occurrences = 0;  ///< that remain
+  std::int64_t left_out = 0;     ///< that warmed it up
+  double left_out_ns = 0;        ///< their wall time
+  double longest_ns = 0;         ///< the longest of them
+  double wall_total_ns = 0;      ///< wall time of those that remain
+  Spread wall_ns;                ///< of those that remain
+  std::optional<double>
+      busy_share;  ///< GPU busy time / wall time, of those whose GPU work was recorded
 };
 
 /// A region of the aggregate as its processes (or, in one process, its threads) have it.
 struct Across {
-  bool of_threads = false;                     ///< else of processes
-  std::int64_t parts = 0;                      ///< how many opened the range
-  double min_ns = 0, mean_ns = 0, max_ns = 0;  ///< for how long each had it open, in any of its threads
-  double imbalance = 0;                        ///< max / mean - 1
-  std::uint32_t slowest = kNone;               ///< index in Report::processes, or the thread's tid
+  bool of_threads = false;  ///< else of processes
+  std::int64_t parts = 0;   ///< how many opened the range
+  double min_ns = 0, mean_ns = 0,
+         max_ns = 0;              ///< for how long each had it open, in any of its threads
+  double imbalance = 0;           ///< max / mean - 1
+  std::uint32_t slowest = kNone;  ///< index in Report::processes, or the thread's tid
 };
 
-/// One metric of a region or kernel: per occurrence, the value is the median over rounds. Of a sampled one (source
-/// "sampled") the value is the mean, `min` and `max` are the interval that holds it (95 %), `rounds` the samples.
+/// One metric of a region or kernel: per occurrence, the value is the median over rounds. Of a
+/// sampled one (source "sampled") the value is the mean, `min` and `max` are the interval that
+/// holds it (95 %), `rounds` the samples.
 struct Metric {
   double value = 0;
   std::string unit;
   double min = 0, max = 0;
   std::int64_t rounds = 0;  ///< complete rounds (all passes) that the value rests on
-  std::string source;       ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ...", "sampled"
-  std::string absent;       ///< not empty: no value, and why
-  bool of_all = false;      ///< an amount is that of all occurrences; else of one
+  std::string source;   ///< "cupti range", "cupti auto range", "ncu kernel replay", "derived: ...",
+                        ///< "sampled"
+  std::string absent;   ///< not empty: no value, and why
+  bool of_all = false;  ///< an amount is that of all occurrences; else of one
 };
 
 /// The metric of that name, where it has a value.
-[[nodiscard]] inline const Metric* known_metric(const std::map<std::string, Metric>& metrics, const std::string& name) {
+[[nodiscard]] inline const Metric* known_metric(const std::map<std::string, Metric>& metrics,
+                                                const std::string& name) {
   const auto found = metrics.find(name);
   return found == metrics.end() || !found->second.absent.empty() ? nullptr : &found->second;
 }
@@ -106,7 +118,8 @@ struct Metric {
 struct KernelRow {
   std::string name;  ///< demangled where known
   std::string short_name;
-  std::string label;  ///< the short name, with what tells it from other kernels of the run of that short name
+  std::string label;  ///< the short name, with what tells it from other kernels of the run of that
+                      ///< short name
   std::int64_t calls = 0;
   double total_ns = 0;  ///< NaN, as the next two, where no time was recorded
   Spread duration_ns;
@@ -114,8 +127,9 @@ struct KernelRow {
   KernelShape shape;        ///< of the most frequent launch configuration
   std::int64_t shapes = 1;  ///< distinct launch configurations
   bool nccl = false;
-  std::map<std::string, Metric> metrics;  ///< sampled, per call; only in the kernels of the whole run
-  base::Held<Stalls> stalls;              ///< where the program counter was sampled
+  std::map<std::string, Metric>
+      metrics;                ///< sampled, per call; only in the kernels of the whole run
+  base::Held<Stalls> stalls;  ///< where the program counter was sampled
 
   /// The order of all tables: most time first, by name where equal; those without a time last.
   [[nodiscard]] bool comes_before(const KernelRow& other) const {
@@ -143,8 +157,9 @@ struct CopyRow {
 struct GpuWork {
   std::int64_t kernels = 0;            ///< kernel executions launched inside, children included
   std::int64_t exclusive_kernels = 0;  ///< without those launched inside a child region
-  std::int64_t inherited_kernels = 0;  ///< of `kernels`, those launched by a thread that inherited this range
-  std::int64_t graph_kernels = 0;      ///< of `kernels`, those run by CUDA graph launches
+  std::int64_t inherited_kernels =
+      0;  ///< of `kernels`, those launched by a thread that inherited this range
+  std::int64_t graph_kernels = 0;  ///< of `kernels`, those run by CUDA graph launches
   std::int64_t graph_launches = 0;
   std::int64_t distinct_kernels = 0;
   double kernel_ns = 0;  ///< sum of kernel durations
@@ -160,13 +175,17 @@ struct GpuWork {
   double overlap_ns = 0;    ///< time in which a copy and a kernel ran at once
   double sync_ns = 0;       ///< CPU time spent waiting for the GPU
   std::int64_t syncs = 0;
-  double launch_ns = 0;  ///< CPU time inside the calls that launched kernels and graphs; NaN where not recorded
-  double share = 0;      ///< kernel_ns / kernel_ns of the whole run, 0..1; NaN where one is unknown
+  double launch_ns =
+      0;  ///< CPU time inside the calls that launched kernels and graphs; NaN where not recorded
+  double share = 0;  ///< kernel_ns / kernel_ns of the whole run, 0..1; NaN where one is unknown
   std::int64_t nccl_kernels = 0;
   double nccl_ns = 0;
-  bool partial = false;  ///< recorded for part of the run only: the timeline was paused while counters were collected
-  std::int64_t recorded_occurrences = 0;    ///< closed ones that no pause touched; the spreads below are of these
-  std::optional<Spread> launch_latency_ns;  ///< kernel start - launch call start; absent where calls were not recorded
+  bool partial = false;  ///< recorded for part of the run only: the timeline was paused while
+                         ///< counters were collected
+  std::int64_t recorded_occurrences =
+      0;  ///< closed ones that no pause touched; the spreads below are of these
+  std::optional<Spread> launch_latency_ns;  ///< kernel start - launch call start; absent where
+                                            ///< calls were not recorded
   Spread kernel_ns_per_occurrence;
   Spread busy_ns_per_occurrence;
   std::vector<CopyRow> copies_by_kind;
@@ -174,11 +193,12 @@ struct GpuWork {
 };
 
 /// What of it adds up over regions, ranks and runs: the one list.
-inline constexpr std::array kGpuCounts = {&GpuWork::kernels,           &GpuWork::exclusive_kernels,
-                                          &GpuWork::inherited_kernels, &GpuWork::graph_kernels,
-                                          &GpuWork::graph_launches,    &GpuWork::copies,
-                                          &GpuWork::memsets,           &GpuWork::syncs,
-                                          &GpuWork::nccl_kernels,      &GpuWork::recorded_occurrences};
+inline constexpr std::array kGpuCounts = {
+    &GpuWork::kernels,           &GpuWork::exclusive_kernels,
+    &GpuWork::inherited_kernels, &GpuWork::graph_kernels,
+    &GpuWork::graph_launches,    &GpuWork::copies,
+    &GpuWork::memsets,           &GpuWork::syncs,
+    &GpuWork::nccl_kernels,      &GpuWork::recorded_occurrences};
 inline constexpr std::array kGpuTimes = {&GpuWork::kernel_ns,  &GpuWork::exclusive_kernel_ns,
                                          &GpuWork::busy_ns,    &GpuWork::exclusive_busy_ns,
                                          &GpuWork::span_ns,    &GpuWork::idle_ns,
@@ -190,21 +210,26 @@ inline constexpr std::array kGpuTimes = {&GpuWork::kernel_ns,  &GpuWork::exclusi
 struct Bound {
   std::string kind;    ///< "memory", "compute: tensor", "latency", "idle", "balanced", "unknown"
   std::string reason;  ///< the rule with its thresholds and the numbers it used
-  std::optional<double> memory = {}, compute = {};  ///< shares of the peaks that the rule compared, 0..1
+  std::optional<double> memory = {},
+                        compute = {};  ///< shares of the peaks that the rule compared, 0..1
 };
 
-/// How much of what the GPU can do was used. Executed FLOPs are measured (padding included); useful FLOPs are what the
-/// user says the work needs. For a batch-1 matrix-vector product the two differ eightfold.
+/// How much of what the GPU can do was used. Executed FLOPs are measured (padding included); useful
+/// FLOPs are what the user says the work needs. For a batch-1 matrix-vector product the two differ
+/// eightfold.
 struct Utilization {
-  double busy_ns = 0;                   ///< GPU busy time of one occurrence that `executed` divides by; 0: unknown
-  std::optional<double> executed;       ///< sum over precisions of FLOP / peak, divided by busy time; 0..1
-  std::optional<double> useful;         ///< MFU: useful FLOP / (peak of the dominant precision * wall time); 0..1
-  std::optional<double> useful_flop;    ///< per occurrence, as the user gave it
-  std::optional<double> useful_bytes;   ///< per occurrence: weights and cache of a model, say
-  std::optional<double> bandwidth;      ///< MBU: useful bytes / (peak of the memory * wall time); 0..1
+  double busy_ns = 0;  ///< GPU busy time of one occurrence that `executed` divides by; 0: unknown
+  std::optional<double>
+      executed;  ///< sum over precisions of FLOP / peak, divided by busy time; 0..1
+  std::optional<double>
+      useful;  ///< MFU: useful FLOP / (peak of the dominant precision * wall time); 0..1
+  std::optional<double> useful_flop;   ///< per occurrence, as the user gave it
+  std::optional<double> useful_bytes;  ///< per occurrence: weights and cache of a model, say
+  std::optional<double> bandwidth;  ///< MBU: useful bytes / (peak of the memory * wall time); 0..1
   std::optional<double> useful_tokens;  ///< per occurrence, as the user gave it
-  double useful_wall_ns = 0;            ///< wall time of an occurrence that `useful` and `bandwidth` divide by
-  std::string formula;                  ///< with the numbers put in
+  double useful_wall_ns =
+      0;                ///< wall time of an occurrence that `useful` and `bandwidth` divide by
+  std::string formula;  ///< with the numbers put in
 };
 
 /// A point in a roofline plot.
@@ -215,7 +240,8 @@ struct RooflinePoint {
   double intensity = 0;         ///< FLOP / byte
   double flop_per_s = 0;        ///< achieved over kernel busy time
   double roof_flop_per_s = 0;   ///< attainable at this intensity
-  double peak_flop_per_s = 0;   ///< of the precision; with the next one the whole roof. 0 where nobody says
+  double peak_flop_per_s =
+      0;  ///< of the precision; with the next one the whole roof. 0 where nobody says
   double peak_bytes_per_s = 0;  ///< of the memory level
 };
 
@@ -228,8 +254,9 @@ struct KernelMetrics {
 
 /// Counters of all results of one kernel in the run, for the table of kernels.
 struct KernelCounters {
-  std::string name;                       ///< as KernelRow::name
-  std::map<std::string, Metric> metrics;  ///< means over results, weighted by their time; sums are of one result
+  std::string name;  ///< as KernelRow::name
+  std::map<std::string, Metric>
+      metrics;  ///< means over results, weighted by their time; sums are of one result
   std::vector<RooflinePoint> roofline;
   base::Held<Bound> bound;
 };
@@ -242,17 +269,20 @@ struct OccurrenceSample {
 /// Functions that a region lists.
 inline constexpr std::size_t kMostFunctions = 50;
 
-/// A function in the call chains of a region's threads. Nanoseconds of CPU time, estimated from samples.
+/// A function in the call chains of a region's threads. Nanoseconds of CPU time, estimated from
+/// samples.
 struct CpuFunction {
-  std::string name;    ///< "modeling_llama.py:forward" is name and file; "libx.so+0x1a20" without a symbol
+  std::string
+      name;  ///< "modeling_llama.py:forward" is name and file; "libx.so+0x1a20" without a symbol
   std::string file;    ///< where it is declared; "" where unknown
   std::string module;  ///< path of the file it lies in; "" of Python and of JIT code
   std::uint32_t line = 0;
   bool python = false;
   double self_ns = 0, total_ns = 0;  ///< running itself; with what it called
   std::uint32_t frame = kNone;       ///< index into CpuProfile::frames, the first of them
-  std::uint32_t hot_line = 0;        ///< of `file`, where most of its own samples of the run are; 0: unknown
-  CodePlace caller;                  ///< the program's own function that mostly called it
+  std::uint32_t hot_line =
+      0;             ///< of `file`, where most of its own samples of the run are; 0: unknown
+  CodePlace caller;  ///< the program's own function that mostly called it
   [[nodiscard]] CodePlace place() const { return {name, file, line}; }
   /// Its function is unknown: `name` is "libx.so+0x1a20", or "[vdso]".
   [[nodiscard]] bool names_its_module() const {
@@ -288,7 +318,8 @@ struct CpuPart {
   std::string kind;  ///< "python", "native", "cuda", "waiting"
   std::string name;  ///< library, kind of CUDA call, what was waited for; "" of Python
   double ns = 0;
-  double gpu_idle_ns = 0;  ///< of `ns`, while the process had no work on a GPU; NaN where none was recorded
+  double gpu_idle_ns =
+      0;  ///< of `ns`, while the process had no work on a GPU; NaN where none was recorded
 };
 
 /// Samples of one call chain outside child regions.
@@ -301,7 +332,9 @@ struct CpuStackCount {
 struct CpuCounterSum {
   std::string name;
   std::int64_t records = 0;
-  double count = 0, deviation = 0;  ///< deviation: standard, of sampling alone; 0 where each event was recorded
+  double count = 0,
+         deviation =
+             0;  ///< deviation: standard, of sampling alone; 0 where each event was recorded
 };
 
 /// Who had what a region's threads waited for. Nanoseconds of waiting.
@@ -318,8 +351,8 @@ struct CpuWork {
   std::int64_t samples = 0;
   double interval_ns = 0;
   CpuPart python, native, cuda, waiting;
-  /// What the four add up to: the wall time; while a start/end range is open, and where an occurrence never ended, what
-  /// was recorded where that is more.
+  /// What the four add up to: the wall time; while a start/end range is open, and where an
+  /// occurrence never ended, what was recorded where that is more.
   [[nodiscard]] double whole_ns() const { return cpu_ns() + waiting.ns; }
   [[nodiscard]] double cpu_ns() const { return python.ns + native.ns + cuda.ns; }
   std::vector<CpuPart> parts;          ///< of those, by library and kind, the largest first
@@ -329,10 +362,12 @@ struct CpuWork {
   std::vector<CpuFunction> own_functions;
   /// Depth first; empty in rows of several regions.
   std::vector<CpuTreeRow> tree;
-  std::vector<CpuStackCount> stacks;  ///< of the aggregate, outside child regions, once over all domains
+  std::vector<CpuStackCount>
+      stacks;  ///< of the aggregate, outside child regions, once over all domains
   std::vector<CpuCounterSum> counters;
   std::vector<CpuHolder> holders;  ///< of locks and the GIL, the longest first
-  /// Of threads of a pool (OpenMP, BLAS) whose creator was in the region: CPU time, no part of the wall time.
+  /// Of threads of a pool (OpenMP, BLAS) whose creator was in the region: CPU time, no part of the
+  /// wall time.
   std::int64_t pool_samples = 0;
   double pool_ns = 0;
 };
@@ -353,13 +388,15 @@ struct Region {
   std::int64_t unclosed = 0;                ///< seen beginning, never ending
   std::int64_t threads = 0, processes = 0;  ///< how many of each opened it
   WallTime wall;
-  std::optional<Steady> steady;             ///< absent without closed occurrences
-  base::Held<Across> across;                ///< of the aggregate, where several processes or threads opened the range
-  base::Held<OverRanks> ranks;              ///< of the aggregate, where several ranks of a job were recorded
-  base::Held<Communication> communication;  ///< joined calls of NCCL and MPI inside, of a job of several ranks
-  base::Held<GpuWork> gpu;                  ///< absent where no GPU work was recorded at all
-  base::Held<CpuWork> cpu;                  ///< absent where the CPU was not sampled; open occurrences are in it
-  base::Held<RegionMemory> memory;          ///< absent where no allocator was recorded
+  std::optional<Steady> steady;  ///< absent without closed occurrences
+  base::Held<Across>
+      across;  ///< of the aggregate, where several processes or threads opened the range
+  base::Held<OverRanks> ranks;  ///< of the aggregate, where several ranks of a job were recorded
+  base::Held<Communication>
+      communication;        ///< joined calls of NCCL and MPI inside, of a job of several ranks
+  base::Held<GpuWork> gpu;  ///< absent where no GPU work was recorded at all
+  base::Held<CpuWork> cpu;  ///< absent where the CPU was not sampled; open occurrences are in it
+  base::Held<RegionMemory> memory;  ///< absent where no allocator was recorded
   /// Absent where no call of CUDA for memory was recorded.
   base::Held<RegionCudaMemory> cuda_memory;
   std::map<std::string, Metric> metrics;
@@ -368,7 +405,8 @@ struct Region {
   base::Held<Bound> bound;
   base::Held<Utilization> utilization;
   std::vector<OccurrenceSample> samples;
-  std::vector<std::uint32_t> results;  ///< measurements of the session that were taken while it was open
+  std::vector<std::uint32_t>
+      results;  ///< measurements of the session that were taken while it was open
   std::vector<std::string> notes;
 };
 
@@ -377,7 +415,7 @@ struct ReportProcess {
   std::string name;
   double start_ns = 0, end_ns = 0;  ///< relative to the begin of the run
   std::int64_t ranges = 0, kernels = 0;
-  std::optional<std::uint32_t> rank;           ///< of a parallel job, as the process's environment says
+  std::optional<std::uint32_t> rank;  ///< of a parallel job, as the process's environment says
   double range_own_ns = 0, range_pair_ns = 0;  ///< as in Process
 };
 
@@ -388,7 +426,8 @@ struct ProcessUsage {
   [[nodiscard]] double cpu_ns() const { return user_ns + system_ns; }
 };
 
-/// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input does not say.
+/// The run itself: what was run, when, by what, and how it ended. Fields are empty where the input
+/// does not say.
 struct RunInfo {
   std::string id;    ///< name of the run directory or of the input file
   std::string tool;  ///< "rangescope 0.1.0"
@@ -411,18 +450,21 @@ struct RunInfo {
   };
   std::vector<Window> windows;  ///< what of the program was recorded, where it was not all
   std::string host;
-  std::vector<std::string> sources;                ///< "native: rangescope 0.1.0, native-trace 1"
-  std::map<std::string, std::string> environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...
+  std::vector<std::string> sources;  ///< "native: rangescope 0.1.0, native-trace 1"
+  std::map<std::string, std::string>
+      environment;  ///< allow-listed: cpu, os, gpu, driver, cuda, git commit ...
 };
 
-/// All calls of one operator of a framework (or of a CUDA function inside one), as PyTorch's key_averages() sums them.
+/// All calls of one operator of a framework (or of a CUDA function inside one), as PyTorch's
+/// key_averages() sums them.
 struct OperatorRow {
   std::string name;
   std::string shapes;  ///< of its inputs, where rows are by name and shapes
   std::int64_t calls = 0;
   double cpu_ns = 0;            ///< inclusive
   double exclusive_cpu_ns = 0;  ///< without operators and CUDA functions inside
-  double gpu_ns = 0;            ///< durations of kernels, copies and sets launched inside; NaN where none were recorded
+  double gpu_ns =
+      0;  ///< durations of kernels, copies and sets launched inside; NaN where none were recorded
   double exclusive_gpu_ns = 0;  ///< without those launched inside other operators
 };
 
@@ -441,11 +483,11 @@ struct SampledDevice {
   std::string source, uuid, name;
   double interval_ns = 0;
   std::int64_t samples = 0;
-  double sampled_ns = 0;         ///< sum of the samples' lengths
-  double gaps_ns = 0;            ///< between them
-  double busy_ns = 0;            ///< of `sampled_ns`: work of ours ran
-  double other_ns = 0;           ///< of `sampled_ns`: the device was active while nothing of ours ran
-  std::string clock;             ///< how its clock was brought onto the session's
+  double sampled_ns = 0;  ///< sum of the samples' lengths
+  double gaps_ns = 0;     ///< between them
+  double busy_ns = 0;     ///< of `sampled_ns`: work of ours ran
+  double other_ns = 0;    ///< of `sampled_ns`: the device was active while nothing of ours ran
+  std::string clock;      ///< how its clock was brought onto the session's
   std::uint32_t stream = kNone;  ///< index in Session::samples
   std::int64_t offset_ns = 0;    ///< that brings its samples onto the session's clock
   std::vector<SampledSum> sums;
@@ -456,13 +498,16 @@ struct MetricColumn {
   std::string name, title;
 };
 
-/// A row of the table over all processes: one region, or siblings whose names differ by a number only, put together.
+/// A row of the table over all processes: one region, or siblings whose names differ by a number
+/// only, put together.
 struct TableRow {
   std::uint32_t parent = kNone;  ///< index in Report::rows
   std::uint32_t depth = 0;
-  std::vector<std::uint32_t> members;  ///< indexes in Report::regions: one, or all that were put together
-  std::int64_t siblings = 1;           ///< names that were put together, under one parent
-  base::Held<Region> merged;           ///< sums over the members and spreads of their occurrences, where several
+  std::vector<std::uint32_t>
+      members;                ///< indexes in Report::regions: one, or all that were put together
+  std::int64_t siblings = 1;  ///< names that were put together, under one parent
+  base::Held<Region>
+      merged;  ///< sums over the members and spreads of their occurrences, where several
 };
 
 /// The time of the run in which no range was open, in any thread.
@@ -478,34 +523,43 @@ struct Outside {
 struct Report {
   RunInfo run;
   std::vector<ReportProcess> processes;
-  std::vector<Rank> ranks;              ///< of a parallel job, ascending; empty where nothing says which is which
+  std::vector<Rank>
+      ranks;  ///< of a parallel job, ascending; empty where nothing says which is which
   std::vector<Collective> collectives;  ///< by total waiting, most first
   std::vector<PointToPoint> messages;   ///< so too
   std::vector<RankActivity> activity;   ///< one a rank, over the run from its begin to its end
-  std::vector<Device> devices;          ///< that the program used; their strings are in the lists below, by index
+  std::vector<Device>
+      devices;  ///< that the program used; their strings are in the lists below, by index
   std::vector<std::string> device_names, device_uuids;
-  bool kernels_chosen = false;         ///< kernels that nobody asked for are left out of every count and time of them
-  std::vector<Region> regions;         ///< depth first, children after parents; the aggregate first, then scopes
-  std::vector<TableRow> rows;          ///< the aggregate as a table shows it, depth first
-  std::optional<Outside> outside;      ///< absent without a timeline of ranges
-  std::vector<Verdict> verdict;        ///< at most five, worst first
-  base::Held<WhatIf> what_if;          ///< absent where nothing was supposed
-  base::Held<GpuWork> total;           ///< the whole run
-  base::Held<GpuWork> unattributed;    ///< GPU work launched outside every range
-  std::vector<KernelRow> kernels;      ///< over the whole run, by total time
-  std::vector<KernelFamily> families;  ///< the same by kind, by total time; empty where no time is known
-  std::vector<KernelCounters> kernel_counters;  ///< of those that counters were collected for, in the same order
-  /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX range, in launch
-  /// order.
+  bool kernels_chosen =
+      false;  ///< kernels that nobody asked for are left out of every count and time of them
+  std::vector<Region>
+      regions;  ///< depth first, children after parents; the aggregate first, then scopes
+  std::vector<TableRow> rows;        ///< the aggregate as a table shows it, depth first
+  std::optional<Outside> outside;    ///< absent without a timeline of ranges
+  std::vector<Verdict> verdict;      ///< at most five, worst first
+  base::Held<WhatIf> what_if;        ///< absent where nothing was supposed
+  base::Held<GpuWork> total;         ///< the whole run
+  base::Held<GpuWork> unattributed;  ///< GPU work launched outside every range
+  std::vector<KernelRow> kernels;    ///< over the whole run, by total time
+  std::vector<KernelFamily>
+      families;  ///< the same by kind, by total time; empty where no time is known
+  std::vector<KernelCounters>
+      kernel_counters;  ///< of those that counters were collected for, in the same order
+  /// Counters of kernels, graphs and ranges of the profiler that were measured outside every NVTX
+  /// range, in launch order.
   std::vector<KernelMetrics> unattributed_results;
-  std::vector<OperatorRow> operators;           ///< by name; the longest on the GPU, else on the CPU, first
-  std::vector<OperatorRow> operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
-  base::Held<CpuWork> cpu_outside;   ///< of threads outside every range, and of those without ranges their samples
+  std::vector<OperatorRow> operators;  ///< by name; the longest on the GPU, else on the CPU, first
+  std::vector<OperatorRow>
+      operators_by_shape;  ///< by name and shapes; empty where no shapes were recorded
+  base::Held<CpuWork>
+      cpu_outside;  ///< of threads outside every range, and of those without ranges their samples
   std::vector<DeviceMemory> memory;  ///< by process and device, of recorded allocators
   /// By process, device and kind.
   std::vector<CudaMemory> cuda_memory;
-  std::vector<SampledDevice> sampled;        ///< devices that were sampled while the program ran
-  std::vector<MetricColumn> metric_columns;  ///< the most telling of the metrics that were asked for, best first
+  std::vector<SampledDevice> sampled;  ///< devices that were sampled while the program ran
+  std::vector<MetricColumn>
+      metric_columns;  ///< the most telling of the metrics that were asked for, best first
   std::vector<Loss> losses;
   std::vector<CpuWaitRow> waits;  ///< of all threads, those that delay work first
   std::vector<Finding> findings;  ///< the doctor's, when a capture was empty or partial

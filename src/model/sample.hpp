@@ -1,7 +1,8 @@
-// Samples of a device: what its counters, its energy meter or its clocks said over short stretches, whatever ran.
+// Samples of a device: what its counters, its energy meter or its clocks said over short stretches,
+// whatever ran.
 //
-// A stream is one sampler of one device: columns over samples in time order, which do not overlap. Gaps between them
-// are losses and are left as gaps.
+// A stream is one sampler of one device: columns over samples in time order, which do not overlap.
+// Gaps between them are losses and are left as gaps.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +31,11 @@ struct SampledMetric {
 struct SampleStream {
   std::string source;  ///< "CUPTI PM sampling", "NVML", "nsys GPU metrics"
   std::string uuid, name, chip;
-  std::uint32_t device = std::numeric_limits<std::uint32_t>::max();  ///< index into Session::devices; kNone: unknown
+  std::uint32_t device =
+      std::numeric_limits<std::uint32_t>::max();  ///< index into Session::devices; kNone: unknown
   std::int64_t interval_ns = 0;
-  /// Times are of the GPU's timer: `offset_ns` brings them about onto the session's clock, what ran says how exactly.
+  /// Times are of the GPU's timer: `offset_ns` brings them about onto the session's clock, what ran
+  /// says how exactly.
   bool other_clock = false;
   std::int64_t offset_ns = 0;
   std::vector<std::int64_t> start_ns, end_ns;

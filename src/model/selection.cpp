@@ -21,23 +21,29 @@ base::Result<std::vector<KernelPattern>> parse_patterns(const std::vector<std::s
 
 }  // namespace
 
-bool RangeTerm::names_region(std::string_view domain, std::span<const std::string_view> path, RangeKind kind) const {
-  return any_form(*this, [&](const RangeExpression& form) { return form.names_region(domain, path, kind); });
+bool RangeTerm::names_region(std::string_view domain, std::span<const std::string_view> path,
+                             RangeKind kind) const {
+  return any_form(
+      *this, [&](const RangeExpression& form) { return form.names_region(domain, path, kind); });
 }
 
-bool RangeTerm::names_itself(std::string_view domain, std::span<const std::string_view> path, RangeKind kind) const {
-  return any_form(*this, [&](const RangeExpression& form) { return form.names_itself(domain, path, kind); });
+bool RangeTerm::names_itself(std::string_view domain, std::span<const std::string_view> path,
+                             RangeKind kind) const {
+  return any_form(
+      *this, [&](const RangeExpression& form) { return form.names_itself(domain, path, kind); });
 }
 
 bool RangeTerm::chooses(const RangeState& state) const {
   return any_form(*this, [&](const RangeExpression& form) {
     if (form.parts().kind == RangeKind::kPushPop) return form.matches(state);
-    return std::any_of(state.start_end.begin(), state.start_end.end(),
-                       [&](const auto& open) { return form.names_start_end(open.domain, open.name); });
+    return std::any_of(state.start_end.begin(), state.start_end.end(), [&](const auto& open) {
+      return form.names_start_end(open.domain, open.name);
+    });
   });
 }
 
-base::Result<std::vector<RangeTerm>> parse_terms(std::string_view written, std::vector<std::string>* notes) {
+base::Result<std::vector<RangeTerm>> parse_terms(std::string_view written,
+                                                 std::vector<std::string>* notes) {
   auto normalized = TRY(normalize(written));
   std::vector<RangeTerm> terms;
   for (NormalizedTerm& each : normalized.terms) {
@@ -49,7 +55,8 @@ base::Result<std::vector<RangeTerm>> parse_terms(std::string_view written, std::
       term.forms.push_back(std::move(parsed));
     }
   }
-  if (notes != nullptr) notes->insert(notes->end(), normalized.notes.begin(), normalized.notes.end());
+  if (notes != nullptr)
+    notes->insert(notes->end(), normalized.notes.begin(), normalized.notes.end());
   return terms;
 }
 
@@ -57,7 +64,8 @@ std::vector<std::string> expressions_of(std::span<const RangeTerm> terms) {
   std::vector<std::string> texts;
   for (const RangeTerm& term : terms) {
     for (const RangeExpression& form : term.forms) {
-      if (std::find(texts.begin(), texts.end(), form.text()) == texts.end()) texts.push_back(form.text());
+      if (std::find(texts.begin(), texts.end(), form.text()) == texts.end())
+        texts.push_back(form.text());
     }
   }
   return texts;
@@ -72,7 +80,8 @@ std::vector<std::string> written_of(std::span<const RangeTerm> terms) {
 base::Result<RangeSelection> RangeSelection::parse(const std::vector<std::string>& include,
                                                    const std::vector<std::string>& exclude) {
   RangeSelection selection;
-  for (auto& [texts, terms] : {std::pair{&include, &selection.include}, {&exclude, &selection.exclude}}) {
+  for (auto& [texts, terms] :
+       {std::pair{&include, &selection.include}, {&exclude, &selection.exclude}}) {
     for (const std::string& text : *texts) {
       auto more = TRY(parse_terms(text, &selection.notes));
       std::ranges::move(more, std::back_inserter(*terms));
@@ -81,7 +90,8 @@ base::Result<RangeSelection> RangeSelection::parse(const std::vector<std::string
   return selection;
 }
 
-bool RangeSelection::chooses(std::string_view domain, std::span<const std::string_view> path, RangeKind kind) const {
+bool RangeSelection::chooses(std::string_view domain, std::span<const std::string_view> path,
+                             RangeKind kind) const {
   const auto named = [&](const RangeTerm& term) { return term.names_region(domain, path, kind); };
   return (include.empty() || std::any_of(include.begin(), include.end(), named)) &&
          std::none_of(exclude.begin(), exclude.end(), named);
@@ -102,22 +112,26 @@ std::string kernel_pattern_without_quotes(std::string_view written) {
 base::Result<KernelPattern> KernelPattern::parse(std::string_view written) {
   const std::string text = kernel_pattern_without_quotes(written);
   if (text.empty())
-    return base::fail(base::Code::kUsage, "kernel pattern: it is empty", "''", "Give a kernel name or regex:PATTERN.");
+    return base::fail(base::Code::kUsage, "kernel pattern: it is empty", "''",
+                      "Give a kernel name or regex:PATTERN.");
   KernelPattern pattern;
   pattern.text_ = text;
   if (!text.starts_with(kRegexPrefix)) return pattern;
   auto regex = NameRegex::parse(std::string_view(text).substr(kRegexPrefix.size()));
   if (!regex)
-    return base::fail(base::Code::kUsage, "kernel pattern: not a regular expression: " + regex.error().what,
-                      "'" + pattern.text_ + "'",
-                      "Escape brackets of template names with a backslash, or give the name without regex:.");
+    return base::fail(
+        base::Code::kUsage, "kernel pattern: not a regular expression: " + regex.error().what,
+        "'" + pattern.text_ + "'",
+        "Escape brackets of template names with a backslash, or give the name without regex:.");
   pattern.regex_ = std::move(*regex);
   return pattern;
 }
 
-bool KernelPattern::matches(std::string_view demangled, std::string_view short_name, std::string_view mangled) const {
+bool KernelPattern::matches(std::string_view demangled, std::string_view short_name,
+                            std::string_view mangled) const {
   if (!regex_) return text_ == demangled || text_ == short_name || text_ == mangled;
-  return (!demangled.empty() && regex_->found_in(demangled)) || (!short_name.empty() && regex_->found_in(short_name));
+  return (!demangled.empty() && regex_->found_in(demangled)) ||
+         (!short_name.empty() && regex_->found_in(short_name));
 }
 
 base::Result<KernelSelection> KernelSelection::parse(const std::vector<std::string>& include,
@@ -127,8 +141,11 @@ base::Result<KernelSelection> KernelSelection::parse(const std::vector<std::stri
   return KernelSelection{std::move(chosen), std::move(left_out)};
 }
 
-bool KernelSelection::chooses(std::string_view demangled, std::string_view short_name, std::string_view mangled) const {
-  const auto named = [&](const KernelPattern& pattern) { return pattern.matches(demangled, short_name, mangled); };
+bool KernelSelection::chooses(std::string_view demangled, std::string_view short_name,
+                              std::string_view mangled) const {
+  const auto named = [&](const KernelPattern& pattern) {
+    return pattern.matches(demangled, short_name, mangled);
+  };
   return (include.empty() || std::any_of(include.begin(), include.end(), named)) &&
          std::none_of(exclude.begin(), exclude.end(), named);
 }

@@ -1,8 +1,9 @@
-// Everything that was read from one or several captures, as plain data, on one clock. Readers fill it, analyze reads
-// it.
+// Everything that was read from one or several captures, as plain data, on one clock. Readers fill
+// it, analyze reads it.
 //
-// Index 0 of `domains` is the default domain. All links are indexes into the vectors of the same session; kNone where
-// there is none. Vectors are in recording order unless their element says otherwise.
+// Index 0 of `domains` is the default domain. All links are indexes into the vectors of the same
+// session; kNone where there is none. Vectors are in recording order unless their element says
+// otherwise.
 #pragma once
 
 #include <algorithm>
@@ -39,10 +40,12 @@ struct Process {
   std::uint32_t local_rank = kNone;  ///< on its host
   std::uint32_t world = 0;           ///< ranks of the job, 0 where unknown
   StringId host = 0;                 ///< "" where unknown
-  StringId run = 0;                  ///< name of the run that recorded it, of several runs of one job
-  /// The least that recording an empty range takes, inside it and in all, as the process itself measured; 0: unknown.
+  StringId run = 0;  ///< name of the run that recorded it, of several runs of one job
+  /// The least that recording an empty range takes, inside it and in all, as the process itself
+  /// measured; 0: unknown.
   double range_own_ns = 0, range_pair_ns = 0;
-  bool operators = false;  ///< its ranges are operators of a framework and annotations around them (PyTorch traces)
+  bool operators = false;  ///< its ranges are operators of a framework and annotations around them
+                           ///< (PyTorch traces)
 };
 
 struct Thread {
@@ -53,10 +56,12 @@ struct Thread {
 
 /// How the session's clock relates to others.
 struct Clock {
-  std::string kind;                 ///< "CLOCK_MONOTONIC", "nsys session time"
-  std::int64_t anchor_ns = 0;       ///< session time of the anchor
-  std::int64_t anchor_unix_ns = 0;  ///< the same moment as UTC nanoseconds since 1970; 0 where unknown
-  std::string gpu;  ///< how GPU time was brought onto it: "cupti timestamp callback", "offset -12 ns, drift 3 ppm"
+  std::string kind;            ///< "CLOCK_MONOTONIC", "nsys session time"
+  std::int64_t anchor_ns = 0;  ///< session time of the anchor
+  std::int64_t anchor_unix_ns =
+      0;            ///< the same moment as UTC nanoseconds since 1970; 0 where unknown
+  std::string gpu;  ///< how GPU time was brought onto it: "cupti timestamp callback", "offset -12
+                    ///< ns, drift 3 ppm"
 };
 
 /// The recording is a window of a process that ran already when it began.
@@ -65,8 +70,8 @@ struct Attached {
   std::int64_t ran_ns = 0;  ///< for so long
 };
 
-/// A stretch of the program's life that was recorded, where only some were. Their times lie one behind the other on the
-/// session's clock: nothing of what was between them is in it.
+/// A stretch of the program's life that was recorded, where only some were. Their times lie one
+/// behind the other on the session's clock: nothing of what was between them is in it.
 struct Window {
   std::uint32_t number = 0;   ///< from 1
   std::int64_t after_ns = 0;  ///< since the program's start
@@ -85,35 +90,41 @@ struct Source {
   bool paged = false;  ///< its results are numbered as in the column ID of ncu's pages
 };
 
-/// A stretch in which the GPU work of a process was not recorded, because counters were collected instead.
+/// A stretch in which the GPU work of a process was not recorded, because counters were collected
+/// instead.
 struct GpuPause {
   std::uint32_t process = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = kOpen;
 };
 
-/// How long a process stood still at begins of a range until its counters were programmed; the range begins after it.
+/// How long a process stood still at begins of a range until its counters were programmed; the
+/// range begins after it.
 struct CounterWait {
   std::uint32_t process = 0;
   std::uint32_t domain = 0;
-  std::vector<StringId> path;  ///< names from the outermost range to the one that waited; empty for start/end ranges
+  std::vector<StringId>
+      path;  ///< names from the outermost range to the one that waited; empty for start/end ranges
   std::int64_t ns = 0;
 };
 
-/// From the first start to the last end of the GPU work that a range launched, where the work itself is not listed.
+/// From the first start to the last end of the GPU work that a range launched, where the work
+/// itself is not listed.
 struct Projection {
   std::uint32_t range = 0;  ///< index into Session::ranges
   std::int64_t span_ns = 0;
 };
 
-/// Kinds of GPU work that an input cannot tell of: what hangs on them is absent from a report, and not zero.
+/// Kinds of GPU work that an input cannot tell of: what hangs on them is absent from a report, and
+/// not zero.
 struct Unrecorded {
   bool kernels = false;
   bool copies = false;  ///< and sets
   bool calls = false;   ///< that launched nothing listed: waits, graphs recorded as a whole
 };
 
-/// A number of a structured payload that a range was given (NVTX's payload extension; NCCL gives communicator, bytes).
+/// A number of a structured payload that a range was given (NVTX's payload extension; NCCL gives
+/// communicator, bytes).
 struct PayloadField {
   std::uint32_t range = 0;  ///< index into Session::ranges
   StringId name = 0;        ///< "Message size [bytes]"
@@ -121,17 +132,21 @@ struct PayloadField {
   std::uint64_t bits = 0;  ///< as Attributes::payload_u64
 };
 
-/// Occurrences of one range path in one thread that are counted and not listed in Session::ranges, as those of a large
-/// capture (read/native/thin.hpp): closed push/pop ranges of their own domain's stack, in which nothing that is listed
-/// happened. Session::ranges holds others of the same path, and every range around them.
+/// Occurrences of one range path in one thread that are counted and not listed in Session::ranges,
+/// as those of a large capture (read/native/thin.hpp): closed push/pop ranges of their own domain's
+/// stack, in which nothing that is listed happened. Session::ranges holds others of the same path,
+/// and every range around them.
 struct Unlisted {
-  std::uint32_t range = 0;              ///< index into Session::ranges: a listed occurrence of this path and thread
+  std::uint32_t range =
+      0;  ///< index into Session::ranges: a listed occurrence of this path and thread
   std::uint32_t first_listed = 0;       ///< so many of the first occurrences are all listed
   Distribution wall;                    ///< lengths
   Distribution unrecorded;              ///< the same without what recording ranges added
   std::int64_t inside_ns = 0;           ///< unlisted ranges directly inside of them
   std::int64_t inside_recorded_ns = 0;  ///< what recording those added
-  std::int64_t usual_ns = 0, usual_unrecorded_ns = 0;  ///< medians of all occurrences behind the first third, sketched
+  std::int64_t usual_ns = 0,
+               usual_unrecorded_ns =
+                   0;  ///< medians of all occurrences behind the first third, sketched
 };
 
 /// The unlisted ranges directly inside of a listed one.
@@ -141,8 +156,8 @@ struct UnlistedInside {
   std::int64_t ns = 0, recorded_ns = 0;
 };
 
-/// Time from the begin of a push/pop range of a thread that holds unlisted ones to the end of the same or a later one,
-/// less the stretches between them, which are short.
+/// Time from the begin of a push/pop range of a thread that holds unlisted ones to the end of the
+/// same or a later one, less the stretches between them, which are short.
 struct OpenSpan {
   std::uint32_t thread = 0;
   std::int64_t start_ns = 0, end_ns = 0;
@@ -166,9 +181,11 @@ struct Session {
   std::vector<Range> ranges;
   std::vector<Unlisted> unlisted;
   std::vector<UnlistedInside> unlisted_inside;
-  std::vector<OpenSpan> open_spans;          ///< of threads with unlisted ranges: all of their closed push/pop ranges
+  std::vector<OpenSpan>
+      open_spans;  ///< of threads with unlisted ranges: all of their closed push/pop ranges
   std::vector<PayloadField> payload_fields;  ///< in the order of their ranges
-  std::map<StringId, StringId> plain_names;  ///< of names that analyze::name_by_payload made: what expressions mean
+  std::map<StringId, StringId>
+      plain_names;  ///< of names that analyze::name_by_payload made: what expressions mean
   std::vector<Mark> marks;
 
   std::vector<Device> devices;
@@ -202,11 +219,13 @@ struct Session {
 
   std::vector<Loss> losses;
 
-  /// Only a part of the program's life was recorded: work that began before it, or ended after it, is not whole.
+  /// Only a part of the program's life was recorded: work that began before it, or ended after it,
+  /// is not whole.
   [[nodiscard]] bool is_window() const { return attached || !windows.empty(); }
 };
 
-/// What recording an empty range took, in whole nanoseconds: inside it, and beside it in the range around.
+/// What recording an empty range took, in whole nanoseconds: inside it, and beside it in the range
+/// around.
 struct RecordingCost {
   std::uint32_t own = 0, around = 0;
 };
@@ -243,7 +262,8 @@ void for_each_gpu_work(S& session, Each&& each) {
 /// Something that a report can be made of: ranges, calls, GPU work, results or totals.
 [[nodiscard]] inline bool holds_anything(const Session& s) {
   if (!s.allocators.empty()) return true;
-  return !s.ranges.empty() || !s.launches.empty() || has_gpu_work(s) || !s.measurements.empty() || !s.summary.empty();
+  return !s.ranges.empty() || !s.launches.empty() || has_gpu_work(s) || !s.measurements.empty() ||
+         !s.summary.empty();
 }
 
 }  // namespace rangescope::model

@@ -16,7 +16,8 @@ void Moments::add(std::int64_t value, std::uint64_t times) {
   min = n == 0 ? value : std::min(min, value);
   max = n == 0 ? value : std::max(max, value);
   n += times;
-  const auto wide = static_cast<UnsignedWide>(static_cast<Wide>(value));  // sums of a hostile file wrap around
+  const auto wide =
+      static_cast<UnsignedWide>(static_cast<Wide>(value));  // sums of a hostile file wrap around
   sum = static_cast<Wide>(static_cast<UnsignedWide>(sum) + wide * times);
   squares += wide * wide * times;
 }
@@ -28,7 +29,8 @@ void Moments::take(const Moments& part) {
 }
 
 double Moments::mean() const {
-  return n == 0 ? 0 : static_cast<double>(static_cast<long double>(sum) / static_cast<long double>(n));
+  return n == 0 ? 0
+                : static_cast<double>(static_cast<long double>(sum) / static_cast<long double>(n));
 }
 
 std::size_t Sketch::bin_of(std::int64_t value) {
@@ -42,7 +44,8 @@ std::int64_t Sketch::middle_of(std::size_t bin) {
   const std::size_t shift = bin >> kBits < 2 ? 0 : (bin >> kBits) - 1;
   const std::uint64_t low = static_cast<std::uint64_t>(bin - (shift << kBits)) << shift;
   const std::uint64_t middle = low + ((std::uint64_t{1} << shift) - 1) / 2;
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(middle, std::numeric_limits<std::int64_t>::max()));
+  return static_cast<std::int64_t>(
+      std::min<std::uint64_t>(middle, std::numeric_limits<std::int64_t>::max()));
 }
 
 std::uint64_t& Sketch::at(std::size_t bin) {

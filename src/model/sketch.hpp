@@ -1,9 +1,10 @@
 // A distribution that merges: exact moments, and a histogram that quantiles are read from.
 //
-// The histogram is log-linear, as HdrHistogram's (G. Tene, hdrhistogram.org) and with the guarantee of DDSketch
-// (C. Masson, J. E. Rim, H. K. Lee, VLDB 12(12), 2019): a bin is an integer's highest six bits, so that values below 64
-// stand exactly and every larger one within 1/64 of itself (kRelativeError). Unlike a t-digest or KLL its merge is
-// addition of integers: any order and grouping of merges gives the same bins, and so the same digits.
+// The histogram is log-linear, as HdrHistogram's (G. Tene, hdrhistogram.org) and with the guarantee
+// of DDSketch (C. Masson, J. E. Rim, H. K. Lee, VLDB 12(12), 2019): a bin is an integer's highest
+// six bits, so that values below 64 stand exactly and every larger one within 1/64 of itself
+// (kRelativeError). Unlike a t-digest or KLL its merge is addition of integers: any order and
+// grouping of merges gives the same bins, and so the same digits.
 #pragma once
 
 #include <cstddef>
@@ -87,7 +88,8 @@ struct Distribution {
     moments = {};
     sketch.clear();
   }
-  /// The value at a place of the sorted sample: of the sketch, within the least and the largest value.
+  /// The value at a place of the sorted sample: of the sketch, within the least and the largest
+  /// value.
   [[nodiscard]] double value_at(std::uint64_t place) const;
   bool operator==(const Distribution&) const = default;
 };

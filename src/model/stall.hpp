@@ -1,5 +1,5 @@
-// Why warps of a kernel waited, and at which line: samples of the program counter, as they were read and as a report
-// has them.
+// Why warps of a kernel waited, and at which line: samples of the program counter, as they were
+// read and as a report has them.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,14 @@ struct StallShare {
 
 /// A line of source, or an instruction where the code has no line information.
 struct StallLine {
-  std::string file;          ///< "" without line information
-  std::uint32_t line = 0;    ///< 0 without
-  std::string function;      ///< where it lies, the short name
-  std::uint64_t offset = 0;  ///< of its instruction with most samples, in bytes of the function's code
-  double share = 0;          ///< of the kernel's samples, 0..1
-  std::string reason;        ///< most of its samples
-  double reason_share = 0;   ///< of the kernel's samples
+  std::string file;        ///< "" without line information
+  std::uint32_t line = 0;  ///< 0 without
+  std::string function;    ///< where it lies, the short name
+  std::uint64_t offset =
+      0;               ///< of its instruction with most samples, in bytes of the function's code
+  double share = 0;    ///< of the kernel's samples, 0..1
+  std::string reason;  ///< most of its samples
+  double reason_share = 0;  ///< of the kernel's samples
 };
 
 /// Samples of a kernel's warps, over those executions that were sampled.
@@ -56,8 +57,9 @@ struct Stalls {
   std::int64_t samples = 0;
   std::vector<StallShare> reasons;  ///< the most frequent first
   std::vector<StallLine> lines;     ///< the same, at most kMostStallLines
-  /// Time of all its executions without the most frequent stall: share * total. At most so much, since warps that do
-  /// not wait may wait for something else; absent where no stall or no time is known.
+  /// Time of all its executions without the most frequent stall: share * total. At most so much,
+  /// since warps that do not wait may wait for something else; absent where no stall or no time is
+  /// known.
   std::optional<double> saves_ns;
 };
 inline constexpr std::size_t kMostStallLines = 10;
@@ -75,7 +77,8 @@ inline constexpr std::size_t kMostStallLines = 10;
 
 /// "kernel.cu:112", or "gemm+0x1a0" where the code has no line information.
 [[nodiscard]] inline std::string place_text(const StallLine& line) {
-  if (line.line > 0) return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line);
+  if (line.line > 0)
+    return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line);
   char offset[24];
   std::snprintf(offset, sizeof offset, "+0x%llx", static_cast<unsigned long long>(line.offset));
   return line.function + offset;

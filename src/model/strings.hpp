@@ -1,6 +1,7 @@
 // Interned text: every name of a session is stored once and referred to by a 32-bit id.
 //
-// Names are bytes as the program gave them: nothing says they are UTF-8 (report/ makes them printable). Id 0 is "".
+// Names are bytes as the program gave them: nothing says they are UTF-8 (report/ makes them
+// printable). Id 0 is "".
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class Strings {
   StringId intern(std::string_view text);
   /// The id of `text`, or 0 when it was never interned (and for "").
   [[nodiscard]] StringId find(std::string_view text) const;
-  /// The text of `id`; "" for an id that was never given out. Views stay valid as long as the table.
+  /// The text of `id`; "" for an id that was never given out. Views stay valid as long as the
+  /// table.
   [[nodiscard]] std::string_view view(StringId id) const {
     return id < views_.size() ? views_[id] : std::string_view{};
   }

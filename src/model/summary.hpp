@@ -1,7 +1,8 @@
-// Totals by name, from inputs that have no timeline: tables of `nsys stats` and rocprof, profiles of Proton.
+// Totals by name, from inputs that have no timeline: tables of `nsys stats` and rocprof, profiles
+// of Proton.
 //
-// Nothing here says when something ran or what lay inside what; analyze makes flat regions of it and leaves the rest
-// out.
+// Nothing here says when something ran or what lay inside what; analyze makes flat regions of it
+// and leaves the rest out.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +68,11 @@ struct Summary {
   std::vector<KernelSummary> kernels;
   std::vector<CopySummary> copies;
   std::vector<CallSummary> calls;
-  std::map<StringId, std::vector<StringId>> paths;  ///< of ranges inside others: the names from the outermost one
-  [[nodiscard]] bool empty() const { return ranges.empty() && kernels.empty() && copies.empty() && calls.empty(); }
+  std::map<StringId, std::vector<StringId>>
+      paths;  ///< of ranges inside others: the names from the outermost one
+  [[nodiscard]] bool empty() const {
+    return ranges.empty() && kernels.empty() && copies.empty() && calls.empty();
+  }
 };
 
 }  // namespace rangescope::model

@@ -1,7 +1,8 @@
 // The answer in a line: what costs a program its time, by how much, and what to look at next.
 //
-// Made by analyze/verdict/ of a finished report, printed first by every exporter. A verdict rests on numbers that stand
-// in `evidence` under the names that the JSON report has; one that the data cannot carry is not made.
+// Made by analyze/verdict/ of a finished report, printed first by every exporter. A verdict rests
+// on numbers that stand in `evidence` under the names that the JSON report has; one that the data
+// cannot carry is not made.
 #pragma once
 
 #include <cstddef>
@@ -37,14 +38,16 @@ struct Outcome {
 struct Verdict {
   std::string kind;  ///< stable: "waits_for_cpu"; docs/manual/verdicts.md has each
   Weight severity = Weight::kNote;
-  std::string path;                      ///< as in tables: "step > forward", "layer_#", a kernel; "" for the run
-  std::optional<std::uint32_t> region;   ///< index in Report::regions, the first of those that the path names
+  std::string path;  ///< as in tables: "step > forward", "layer_#", a kernel; "" for the run
+  std::optional<std::uint32_t>
+      region;  ///< index in Report::regions, the first of those that the path names
   std::optional<std::uint32_t> process;  ///< index in Report::processes, where one stands out
   std::string text;                      ///< one sentence, with its numbers, without the path
-  /// Amdahl: the whole run is shorter by at most so much when what this says is gone; absent where nobody can say.
-  /// With a cure: what a replay predicts.
+  /// Amdahl: the whole run is shorter by at most so much when what this says is gone; absent where
+  /// nobody can say. With a cure: what a replay predicts.
   std::optional<double> saves_ns;
-  std::optional<double> saves_share;  ///< of the run; of the kernels' time where there is no timeline
+  std::optional<double>
+      saves_share;  ///< of the run; of the kernels' time where there is no timeline
   /// The interval of `saves_ns`, of a cure.
   std::optional<double> saves_low_ns, saves_high_ns;
   std::string cure;              ///< its id (analyze/cures/catalog.tsv); "" where none applies

@@ -26,15 +26,18 @@ analyze::RunFacts run_facts(const std::filesystem::path& input, const std::files
   if (!run.empty()) facts.info = runs::run_info(run);
   if (facts.info.id.empty()) facts.info.id = input.filename().string();
   std::error_code error;
-  if (run.parent_path().filename() == "repeats" && std::filesystem::exists(run / "report.json", error))
+  if (run.parent_path().filename() == "repeats" &&
+      std::filesystem::exists(run / "report.json", error))
     for (const auto& repeat : runs::repeats_of(run.parent_path().parent_path()))
-      if (auto digest = runs::read_report(repeat / "report.json")) facts.repetitions.push_back(std::move(*digest));
+      if (auto digest = runs::read_report(repeat / "report.json"))
+        facts.repetitions.push_back(std::move(*digest));
   return facts;
 }
 
 /// Why a tool recorded nothing, as its own diagnostics say it, or what it is most often not told.
 std::string diagnosed(const model::Session& session) {
-  // nsys adds "Not all NVTX events might have been collected." to every message: the rest is the reason.
+  // nsys adds "Not all NVTX events might have been collected." to every message: the rest is the
+  // reason.
   const model::Loss* cause = nullptr;
   for (const model::Loss& loss : session.losses) {
     if (loss.kind != "nsys_diagnostic") continue;
@@ -47,7 +50,9 @@ std::string diagnosed(const model::Session& session) {
   static constexpr std::pair<std::string_view, const char*> kHints[] = {
       {"nsys", "Check that nsys recorded with --trace=cuda,nvtx"},
       {"ncu", "Check ncu's filters: they matched no kernel"},
-      {"kineto", "Check that the profiler was active: torch.profiler records CPU and CUDA between start() and stop()"}};
+      {"kineto",
+       "Check that the profiler was active: torch.profiler records CPU and CUDA between start() "
+       "and stop()"}};
   for (const auto& [format, hint] : kHints)
     if (session.sources.front().format.starts_with(format)) return hint;
   return "Check the tool's recording options";
@@ -56,18 +61,21 @@ std::string diagnosed(const model::Session& session) {
 base::Error nothing(const std::filesystem::path& input, const model::Session& session) {
   base::Error error{base::Code::kNothingCaptured, {}, input.string(), {}};
   if (!session.sources.empty() && session.sources.front().maker != model::Maker::kRangescope) {
-    error.what =
-        "the file was read (" + analyze::describe(session.sources.front()) + ") and holds no range, kernel or result";
+    error.what = "the file was read (" + analyze::describe(session.sources.front()) +
+                 ") and holds no range, kernel or result";
     error.hint = diagnosed(session);
   } else {
     error.what = "nothing was captured: " + why_no_range(session);
-    error.hint = !session.processes.empty() ? "Check that the part of the program with ranges ran"
-                 : std::any_of(session.losses.begin(), session.losses.end(),
-                               [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
-                     ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
-                     : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx package or "
-                       "torch.cuda.nvtx), may open files, and is neither setuid nor run in a separate container; if it "
-                       "continued in the background, report on the run once that has ended";
+    error.hint =
+        !session.processes.empty() ? "Check that the part of the program with ranges ran"
+        : std::any_of(session.losses.begin(), session.losses.end(),
+                      [](const model::Loss& loss) { return loss.kind == "no_capture_file"; })
+            ? "Let the program open and write files: ulimit -n and ulimit -f, free space, memory"
+            : "Check that the program calls NVTX 3 (C and C++: nvtx3 headers; Python: the nvtx "
+              "package or "
+              "torch.cuda.nvtx), may open files, and is neither setuid nor run in a separate "
+              "container; if it "
+              "continued in the background, report on the run once that has ended";
   }
   return error;
 }
@@ -104,20 +112,24 @@ analyze::FoldNames fold_names_at(const config::Value& settings) {
 std::string named_input(const std::filesystem::path& input, const std::filesystem::path& run) {
   std::error_code error;
   const std::filesystem::path named = std::filesystem::path("rangescope-runs") / run.filename();
-  if (!run.empty() && std::filesystem::equivalent(named, run, error)) return run.filename().string();
+  if (!run.empty() && std::filesystem::equivalent(named, run, error))
+    return run.filename().string();
   return (run.empty() ? input : run).string();
 }
 
 bool holds_program(const model::Session& session) {
-  return !session.cpu.samples.empty() || (!session.processes.empty() && !session.sources.empty() &&
-                                          session.sources.front().maker == model::Maker::kRangescope);
+  return !session.cpu.samples.empty() ||
+         (!session.processes.empty() && !session.sources.empty() &&
+          session.sources.front().maker == model::Maker::kRangescope);
 }
 
 std::string why_no_range(const model::Session& native) {
-  if (!native.processes.empty()) return base::counted(native.processes.size(), "process") + ", but none opened a range";
+  if (!native.processes.empty())
+    return base::counted(native.processes.size(), "process") + ", but none opened a range";
   for (const model::Loss& loss : native.losses)
     if (loss.kind == "no_capture_file" || loss.kind == "musl_program") return loss.detail;
-  return "no process loaded rangescope's library, or those that did could not write into the run directory";
+  return "no process loaded rangescope's library, or those that did could not write into the run "
+         "directory";
 }
 
 // The folder for captures is there, and nothing is in it.
@@ -127,14 +139,16 @@ bool is_empty_folder(const std::filesystem::path& path) {
 }
 
 base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesystem::path& root,
-                                                             const std::string& written, std::filesystem::path& run) {
+                                                             const std::string& written,
+                                                             std::filesystem::path& run) {
   std::filesystem::path input(written);
   std::error_code error;
   if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) {
     if (const auto inside = runs::list_runs(input); !inside.empty())
       return base::fail(base::Code::kUsage, "this is a folder of runs", written,
                         "Name one of them: " + base::shell_quote(inside.back().string()));
-    // Our own export is its run, where that is still there; the export holds no events to report on.
+    // Our own export is its run, where that is still there; the export holds no events to report
+    // on.
     const auto exported = report::tables::exported_run(input);
     if (exported && !exported->empty() && runs::find_run(root, *exported)) {
       base::info(base::printable(written) + " is an export of run '" + base::printable(*exported) +
@@ -154,8 +168,8 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
   if (const auto repeats = runs::repeats_of(*found); !repeats.empty()) {
     const std::size_t count = repeats.size();
     *found = runs::median_repeat(repeats);
-    base::info("the repetition of median duration, " + found->filename().string() + " of " + std::to_string(count) +
-               "; the others are in " + found->parent_path().string());
+    base::info("the repetition of median duration, " + found->filename().string() + " of " +
+               std::to_string(count) + "; the others are in " + found->parent_path().string());
   }
   if (run.empty()) run = *found;
   if (captures.empty()) {
@@ -181,9 +195,10 @@ std::vector<std::filesystem::path> filled_captures(const std::filesystem::path& 
   return captures;
 }
 
-base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs, const std::filesystem::path& run,
-                                      const analyze::Options& wanted, read::Options reading, Sessions read,
-                                      std::optional<analyze::RunFacts> known,
+base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inputs,
+                                      const std::filesystem::path& run,
+                                      const analyze::Options& wanted, read::Options reading,
+                                      Sessions read, std::optional<analyze::RunFacts> known,
                                       base::Result<analyze::tally::Digest>* tally) {
   for (const auto& input : inputs) {
     if (is_empty_folder(input) && (!run.empty() || !runs::run_of(input).empty()))
@@ -195,15 +210,15 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   if (!options.fold_names) options.fold_names = fold_names_at(settings);
   if (options.nest.empty()) options.nest = text_at(settings, "report.nest");
   if (options.device.empty()) options.device = text_at(settings, "device");
-  options.by_payload =
-      options.by_payload || counted_by_payload(run) || text_at(settings, "report.bucket_by") == "payload";
+  options.by_payload = options.by_payload || counted_by_payload(run) ||
+                       text_at(settings, "report.bucket_by") == "payload";
   if (options.domains == analyze::Domains::kNested)
     reading.listed = 0;  // what is counted is of each domain's own stack
   const analyze::NameFolder names(*options.fold_names, options.ranges);
   auto captured = TRY(read_captures(inputs, reading, names, std::move(read)));
   model::Session& session = captured.session;
-  const auto missing =
-      missing_captures(run.empty() ? runs::run_of(inputs.front()) : run, inputs, captured.session.losses);
+  const auto missing = missing_captures(run.empty() ? runs::run_of(inputs.front()) : run, inputs,
+                                        captured.session.losses);
   session.losses.insert(session.losses.begin(), missing.begin(), missing.end());
   if (!missing.empty() && session.ranges.empty() && !holds_program(session))
     return base::fail(base::Code::kBadData, missing.front().detail, inputs.front().string(),
@@ -214,19 +229,22 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
   const base::Work analyzing("analyzing");
   analyze::RunFacts facts = known ? std::move(*known) : run_facts(inputs.front(), run);
   facts.notes = std::move(captured.notes);
-  if (std::string unmatched = unmatched_in(settings, facts.info.command, session); !unmatched.empty())
+  if (std::string unmatched = unmatched_in(settings, facts.info.command, session);
+      !unmatched.empty())
     facts.notes.push_back(std::move(unmatched));
-  auto report =
-      TRY(analyze::answer(session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
+  auto report = TRY(analyze::answer(
+      session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
   return Analyzed{std::move(session), std::move(report), std::move(captured.parts)};
 }
 
-base::Result<Analyzed> analyze_input(const std::filesystem::path& input, const std::filesystem::path& run,
+base::Result<Analyzed> analyze_input(const std::filesystem::path& input,
+                                     const std::filesystem::path& run,
                                      const analyze::Options& options) {
   return analyze_inputs(std::span(&input, 1), run, options);
 }
 
-base::Result<void> write_report(const Analyzed& analyzed, std::string_view format, const std::filesystem::path& to) {
+base::Result<void> write_report(const Analyzed& analyzed, std::string_view format,
+                                const std::filesystem::path& to) {
   auto exporter = TRY(report::find_exporter(format));
   report::FileSink sink(to);
   TRY(exporter->write(analyzed.report, &analyzed.session, {.width = 120}, sink));
@@ -234,8 +252,9 @@ base::Result<void> write_report(const Analyzed& analyzed, std::string_view forma
 }
 
 bool has_loss(const model::Report& report) {
-  return std::any_of(report.losses.begin(), report.losses.end(),
-                     [](const model::Loss& loss) { return loss.severity != model::Severity::kInfo; });
+  return std::any_of(report.losses.begin(), report.losses.end(), [](const model::Loss& loss) {
+    return loss.severity != model::Severity::kInfo;
+  });
 }
 
 }  // namespace rangescope::profile

@@ -43,7 +43,8 @@ bool has_results(const model::Session& session) {
 fs::path profiled_run_of(const fs::path& path) {
   fs::path run = runs::run_of(path);
   if (run.empty()) return run;
-  for (fs::path series = runs::run_of(run); !series.empty(); series = runs::run_of(run)) run = std::move(series);
+  for (fs::path series = runs::run_of(run); !series.empty(); series = runs::run_of(run))
+    run = std::move(series);
   const auto imports = runs::read_imports(run);
   return imports && imports->empty() ? run : fs::path{};
 }
@@ -53,8 +54,10 @@ std::uint64_t bytes_of(const std::vector<fs::path>& parts) {
   std::error_code error;
   for (const fs::path& part : parts) {
     if (fs::is_regular_file(part, error)) bytes += fs::file_size(part, error);
-    for (fs::recursive_directory_iterator entry(part, error), end; !error && entry != end; entry.increment(error))
-      if (std::error_code ignored; entry->is_regular_file(ignored)) bytes += entry->file_size(ignored);
+    for (fs::recursive_directory_iterator entry(part, error), end; !error && entry != end;
+         entry.increment(error))
+      if (std::error_code ignored; entry->is_regular_file(ignored))
+        bytes += entry->file_size(ignored);
     error.clear();
   }
   return bytes;
@@ -87,14 +90,17 @@ void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& note
   for (const auto& [run, all] : seen) {
     std::size_t best = all.front();
     for (const std::size_t i : all)
-      if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session) best = i;
+      if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session)
+        best = i;
     for (const std::size_t i : all) {
       // A capture of nsys that repeats leaves several files of one run of the program.
       const fs::path folder = inputs[i].path.parent_path();
-      if (i == best || (folder == inputs[best].path.parent_path() && folder.filename() == "nsys")) continue;
+      if (i == best || (folder == inputs[best].path.parent_path() && folder.filename() == "nsys"))
+        continue;
       dropped.push_back(i);
       if (has_results(inputs[i].session))
-        notes.push_back("times are those of " + within(inputs[best].path, run) + "; " + within(inputs[i].path, run) +
+        notes.push_back("times are those of " + within(inputs[best].path, run) + "; " +
+                        within(inputs[i].path, run) +
                         " is another run of the program: report it by its path");
     }
   }
@@ -158,14 +164,17 @@ void order_captures(std::vector<Input>& inputs) {
 }  // namespace
 
 const model::Session* better_timeline(const model::Session* native, const model::Session* nsys) {
-  const bool native_gpu = native && !native->kernels.empty(), nsys_gpu = nsys && !nsys->kernels.empty();
+  const bool native_gpu = native && !native->kernels.empty(),
+             nsys_gpu = nsys && !nsys->kernels.empty();
   if (native_gpu || (native && !nsys_gpu && has_results(*native))) return native;
   return nsys ? nsys : native;
 }
 
 base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options,
                                      const analyze::NameFolder& names, Sessions read) {
-  if (paths.empty()) return base::fail(base::Code::kUsage, "no input was given", {}, "Name a run directory or a file.");
+  if (paths.empty())
+    return base::fail(base::Code::kUsage, "no input was given", {},
+                      "Name a run directory or a file.");
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
   Captured captured;
@@ -175,16 +184,19 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     const fs::path& path = parts.front();
     ++number;
     if (const fs::path* whole = read::whole_of(parts, paths)) {
-      captured.notes.push_back(path.string() + " was left out: it was made from " + whole->string() +
-                               ", which is already read");
+      captured.notes.push_back(path.string() + " was left out: it was made from " +
+                               whole->string() + ", which is already read");
       continue;
     }
     if (const auto run = report::tables::exported_run(path)) {
       return base::fail(
           base::Code::kUsage,
-          "this is an export of " + (!run->empty() ? "run '" + base::printable(*run) + "'" : "a run"), path.string(),
+          "this is an export of " +
+              (!run->empty() ? "run '" + base::printable(*run) + "'" : "a run"),
+          path.string(),
           "Report on the run itself" +
-              (!run->empty() ? ": rangescope report " + base::shell_quote(base::printable(*run)) : std::string()) +
+              (!run->empty() ? ": rangescope report " + base::shell_quote(base::printable(*run))
+                             : std::string()) +
               ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string()));
     }
     std::string doing = "reading " + base::printable(path.filename().string());
@@ -203,8 +215,8 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
     unread.push_back(session.error());
   }
   if (inputs.empty() && unread.empty())
-    return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks", paths.front().string(),
-                      "Leave out --rank.");
+    return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks",
+                      paths.front().string(), "Leave out --rank.");
   if (inputs.empty()) return tl::make_unexpected(unread.front());
   if (inputs.size() > 1) {
     leave_out_repeated(inputs, captured.notes);
@@ -213,17 +225,21 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   choose_timelines(inputs, captured.notes);
   for (Input& input : inputs) analyze::mend_push_pop(input.session);
   for (Input& input : inputs)  // names hold sequence numbers until they are folded
-    for (const std::string& note : {analyze::add_backward_modules(input.session), names.fold(input.session)})
-      if (!note.empty()) captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + note);
+    for (const std::string& note :
+         {analyze::add_backward_modules(input.session), names.fold(input.session)})
+      if (!note.empty())
+        captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + note);
   // The order of join(): then measurements are where they are counted to be.
-  std::stable_partition(inputs.begin(), inputs.end(), [](const Input& i) { return read::has_timeline(i.session); });
+  std::stable_partition(inputs.begin(), inputs.end(),
+                        [](const Input& i) { return read::has_timeline(i.session); });
   std::vector<model::Session> sessions;
   std::size_t first = 0;
   for (Input& input : inputs) {
     const std::size_t count = input.session.measurements.size();
     const auto& losses = input.session.losses;
-    const bool whole = std::none_of(losses.begin(), losses.end(),
-                                    [](const model::Loss& loss) { return loss.kind == "damaged_result"; });
+    const bool whole = std::none_of(losses.begin(), losses.end(), [](const model::Loss& loss) {
+      return loss.kind == "damaged_result";
+    });
     if (count > 0 && whole && !input.session.sources.empty() && input.session.sources.front().paged)
       captured.parts.push_back({input.path, first, count});
     first += count;
@@ -266,24 +282,28 @@ std::vector<model::Loss> missing_captures(const fs::path& run, std::span<const f
     const std::size_t count = all.size();
     constexpr std::size_t kNamed = 3;
     if (count > kNamed) all.resize(kNamed);
-    return base::join(all, ", ") + (count > kNamed ? " and " + std::to_string(count - kNamed) + " more" : "");
+    return base::join(all, ", ") +
+           (count > kNamed ? " and " + std::to_string(count - kNamed) + " more" : "");
   };
   std::vector<model::Loss> losses;
   if (const std::size_t count = gone.size(); count > 0)
-    losses.push_back(
-        {"unreadable_captures", count, "the run had more captures when it ended; missing: " + names(gone)});
+    losses.push_back({"unreadable_captures", count,
+                      "the run had more captures when it ended; missing: " + names(gone)});
   const bool noticed = std::any_of(known.begin(), known.end(), [](const model::Loss& loss) {
-    return loss.kind == "torn_tail" || loss.kind == "truncated_header" || loss.kind == "torn_samples";
+    return loss.kind == "torn_tail" || loss.kind == "truncated_header" ||
+           loss.kind == "torn_samples";
   });
   if (!cut.empty() && !noticed)
-    losses.push_back({"torn_tail", bytes, "bytes that captures had when the run ended are missing: " + names(cut)});
+    losses.push_back({"torn_tail", bytes,
+                      "bytes that captures had when the run ended are missing: " + names(cut)});
   return losses;
 }
 
 std::string kept_file(const fs::path& file) {
   const auto head = base::read_head(file, 256);
   if (!head || report::tables::exported_run(file)) return {};  // our own exports
-  if (const auto reader = read::find_reader(file)) return "a recording (" + std::string((*reader)->name) + ")";
+  if (const auto reader = read::find_reader(file))
+    return "a recording (" + std::string((*reader)->name) + ")";
   if (head->starts_with("\x28\xb5\x2f\xfd")) return "an archive";
   if (head->find("rangescope.baseline/") != std::string::npos) return "a baseline";
   const fs::path run = runs::run_of(file);

@@ -27,7 +27,8 @@ constexpr const char* kNoteFile = "counters.json";
 std::string first_gpu_name() {
   std::error_code error;
   std::vector<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error)) folders.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator("/proc/driver/nvidia/gpus", error))
+    folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
   for (const fs::path& folder : folders) {
     const auto text = base::read_file(folder / "information");
@@ -39,7 +40,8 @@ std::string first_gpu_name() {
   return {};
 }
 
-std::string note_of(const collect::native::CounterPlan& plan, const collect::native::CounterRequest& request) {
+std::string note_of(const collect::native::CounterPlan& plan,
+                    const collect::native::CounterRequest& request) {
   nlohmann::json note = {{"schema", "rangescope.counters/1"},
                          {"chip", plan.chip},
                          {"passes", plan.passes},
@@ -67,7 +69,8 @@ std::string note_of(const collect::native::CounterPlan& plan, const collect::nat
 
 /// A name without `__`, which is in every name of CUPTI, is one of a group. Wrong ones are found
 /// on a machine without a GPU too.
-Result<void> check_groups(std::span<const std::string> names, std::span<const model::MetricGroup> groups) {
+Result<void> check_groups(std::span<const std::string> names,
+                          std::span<const model::MetricGroup> groups) {
   std::vector<std::string> group_names;
   for (const model::MetricGroup& group : groups) group_names.push_back(group.name);
   for (const std::string& name : names) {
@@ -83,7 +86,8 @@ Result<void> check_groups(std::span<const std::string> names, std::span<const mo
 
 /// counters.json; nothing where there is none.
 nlohmann::json note_in(const fs::path& run) {
-  const auto note = run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
+  const auto note =
+      run.empty() ? Result<std::string>(std::string()) : base::read_file(run / kNoteFile);
   return note ? nlohmann::json::parse(*note, nullptr, false) : nlohmann::json();
 }
 
@@ -99,34 +103,42 @@ std::string chip_named(const std::string& said) {
   if (!peaks || said.empty()) return said;
   const std::string word = " " + base::lower(said) + " ";
   for (const model::Peaks& gpu : *peaks)
-    if (!gpu.chip.empty() && (" " + base::lower(gpu.name) + " ").find(word) != std::string::npos) return gpu.chip;
+    if (!gpu.chip.empty() && (" " + base::lower(gpu.name) + " ").find(word) != std::string::npos)
+      return gpu.chip;
   return said;
 }
 
 Result<std::string> chip_of_machine() {
   const std::string name = first_gpu_name();
   if (name.empty()) {
-    return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine", "/proc/driver/nvidia/gpus",
+    return base::fail(Code::kNoInput, "there is no NVIDIA GPU in this machine",
+                      "/proc/driver/nvidia/gpus",
                       "Plan without one: rangescope metrics plan --metrics ... --chip GH100");
   }
   auto peaks = TRY(config::known_peaks());
-  if (const model::Peaks* found = model::find_peaks(peaks, name); found != nullptr) return found->chip;
+  if (const model::Peaks* found = model::find_peaks(peaks, name); found != nullptr)
+    return found->chip;
   return base::fail(Code::kConfig, "the chip of '" + name + "' is not known", "conf/device",
-                    "Add a file to conf/device with its name under 'match' and its 'chip', see conf/device/README.md");
+                    "Add a file to conf/device with its name under 'match' and its 'chip', see "
+                    "conf/device/README.md");
 }
 
 Result<void> may_count() {
   const auto parameters = base::read_file("/proc/driver/nvidia/params");
   if (!parameters || ::geteuid() == 0) return {};
   if (parameters->find("RmProfilingAdminOnly: 1") == std::string::npos) return {};
-  return base::fail(Code::kPermission, "the driver gives hardware counters to administrators only (ERR_NVGPUCTRPERM)",
-                    "/proc/driver/nvidia/params",
-                    "Run as root; or give the container --cap-add SYS_ADMIN; or load the driver with "
-                    "NVreg_RestrictProfilingToAdminUsers=0 (options nvidia NVreg_RestrictProfilingToAdminUsers=0 in "
-                    "/etc/modprobe.d).");
+  return base::fail(
+      Code::kPermission,
+      "the driver gives hardware counters to administrators only (ERR_NVGPUCTRPERM)",
+      "/proc/driver/nvidia/params",
+      "Run as root; or give the container --cap-add SYS_ADMIN; or load the driver with "
+      "NVreg_RestrictProfilingToAdminUsers=0 (options nvidia NVreg_RestrictProfilingToAdminUsers=0 "
+      "in "
+      "/etc/modprobe.d).");
 }
 
-Result<std::string> plan_text(collect::native::CounterRequest request, const fs::path& run, bool again) {
+Result<std::string> plan_text(collect::native::CounterRequest request, const fs::path& run,
+                              bool again) {
   if (request.passes == "relaunch") request.resume = (run / wire::kProgressFile).string();
   request.again = again;
   return collect::native::counter_plan(request);
@@ -136,7 +148,8 @@ Result<PreparedCounters> prepare_counters(const std::vector<std::string>& names,
                                           collect::native::CounterRequest request) {
   auto groups = TRY(config::shipped_groups());
   if (!request.skip_unknown) TRY(check_groups(names, groups));
-  auto chip = TRY(request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip)));
+  auto chip =
+      TRY(request.chip.empty() ? chip_of_machine() : Result<std::string>(chip_named(request.chip)));
   TRY(may_count());
   auto planner = TRY(open_planner());
   auto plan = TRY(planner.plan(chip, names, groups, request.skip_unknown));
@@ -159,14 +172,18 @@ Result<PreparedCounters> prepare_samples(collect::native::CounterRequest request
 
 std::string cost_sentence(const collect::native::CounterPlan& plan) {
   if (plan.metrics.empty()) return "program-counter samples: sampled kernels run one by one";
-  return base::counted(plan.metrics.size(), "metric") + " in " + base::counted(plan.passes, "pass") +
-         (plan.configurations.size() > 1 ? " of " + base::counted(plan.configurations.size(), "configuration") : "") +
-         " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "instance") + " for one complete set";
+  return base::counted(plan.metrics.size(), "metric") + " in " +
+         base::counted(plan.passes, "pass") +
+         (plan.configurations.size() > 1
+              ? " of " + base::counted(plan.configurations.size(), "configuration")
+              : "") +
+         " on " + plan.chip + ": a range needs " + base::counted(plan.passes, "instance") +
+         " for one complete set";
 }
 
-Result<std::vector<std::pair<fs::path, std::string>>> counter_files(const PreparedCounters& prepared,
-                                                                    const fs::path& run, bool again,
-                                                                    collect::native::Options& native) {
+Result<std::vector<std::pair<fs::path, std::string>>> counter_files(
+    const PreparedCounters& prepared, const fs::path& run, bool again,
+    collect::native::Options& native) {
   auto text = TRY(plan_text(prepared.request, run, again));
   native.extra_env[wire::kCounters] = (run / wire::kPlanFile).string();
   return std::vector<std::pair<fs::path, std::string>>{{run / wire::kPlanFile, std::move(text)},
@@ -184,7 +201,8 @@ std::optional<RelaunchProgress> relaunch_progress(const fs::path& run) {
   const auto text = base::read_file(run / wire::kProgressFile);
   RelaunchProgress progress;
   if (!text || !text->starts_with(wire::kProgressHead) ||
-      std::sscanf(text->c_str() + std::strlen(wire::kProgressHead), "%u %llu", &progress.lacking, &progress.done) != 2)
+      std::sscanf(text->c_str() + std::strlen(wire::kProgressHead), "%u %llu", &progress.lacking,
+                  &progress.done) != 2)
     return std::nullopt;
   return progress;
 }

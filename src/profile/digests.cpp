@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 /// Of a run that left no digest, or a damaged one.
 base::Result<analyze::tally::Digest> digest_of_captures(const fs::path& run) {
   const auto captures = filled_captures(run);
-  if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
+  if (captures.empty())
+    return base::fail(base::Code::kNothingCaptured, "nothing was captured", run.string());
   base::Result<analyze::tally::Digest> made;
   TRY(analyze_inputs(captures, run, {}, {}, {}, {}, &made));
   return made;
@@ -40,16 +41,18 @@ void read_digest(const fs::path& run, std::mutex& one_capture, analyze::tally::D
   if (made) {
     into = std::move(*made);
     if (fs::exists(run / analyze::tally::kFileName, error))
-      into.losses.push_back({rank, "", "its capture was read: " + base::printable(read.error().what), 1});
+      into.losses.push_back(
+          {rank, "", "its capture was read: " + base::printable(read.error().what), 1});
     return;
   }
   into = {};
   into.losses.push_back({rank, "ranks_unreadable", base::printable(made.error().what), 1});
 }
 
-/// Merges runs, some side by side; `whole`: each by itself, after it was read to its end. False: a digest was found
-/// damaged when part of it was merged.
-bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_capture, analyze::tally::Merger& merger) {
+/// Merges runs, some side by side; `whole`: each by itself, after it was read to its end. False: a
+/// digest was found damaged when part of it was merged.
+bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_capture,
+                 analyze::tally::Merger& merger) {
   constexpr std::size_t kAtOnce = 8, kBytesAtOnce = 64 << 20;
   std::vector<analyze::tally::Reading> batch(kAtOnce);  // its memory is used again
   analyze::tally::Digest one;
@@ -60,8 +63,9 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
     return merger.add(std::span(batch).first(count));
   };
   for (const fs::path& run : runs) {
-    const auto file = whole ? base::Result<std::string>()
-                            : base::read_regular(run / analyze::tally::kFileName, analyze::tally::kMostFile);
+    const auto file =
+        whole ? base::Result<std::string>()
+              : base::read_regular(run / analyze::tally::kFileName, analyze::tally::kMostFile);
     if (whole || !file || !batch[ready].open(*file, run.string())) {
       read_digest(run, one_capture, one);
       merger.add(one);
@@ -76,13 +80,17 @@ bool merge_share(std::span<const fs::path> runs, bool whole, std::mutex& one_cap
 }  // namespace
 
 base::Result<analyze::tally::Digest> merge_runs(std::span<const fs::path> runs) {
-  constexpr std::size_t kShare = 32;  // runs that a worker takes at least: each holds a merged digest
-  const auto workers = static_cast<std::size_t>(base::worker_count(0, (runs.size() + kShare - 1) / kShare));
+  constexpr std::size_t kShare =
+      32;  // runs that a worker takes at least: each holds a merged digest
+  const auto workers =
+      static_cast<std::size_t>(base::worker_count(0, (runs.size() + kShare - 1) / kShare));
   std::vector<analyze::tally::Merger> mergers(std::max<std::size_t>(workers, 1));
   std::mutex one_capture;
   base::parallel_for(mergers.size(), static_cast<int>(mergers.size()), [&](std::size_t w) {
-    const std::size_t first = w * runs.size() / mergers.size(), last = (w + 1) * runs.size() / mergers.size();
-    const auto share = runs.subspan(first, last - first);  // neighbours: their ranks are then in order
+    const std::size_t first = w * runs.size() / mergers.size(),
+                      last = (w + 1) * runs.size() / mergers.size();
+    const auto share =
+        runs.subspan(first, last - first);  // neighbours: their ranks are then in order
     if (merge_share(share, false, one_capture, mergers[w])) return;
     mergers[w] = analyze::tally::Merger();
     (void)merge_share(share, true, one_capture, mergers[w]);
@@ -120,8 +128,9 @@ base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze:
   if (runs.empty()) return nothing_of(job, {});
   auto digest = TRY(merged.empty() ? merge_runs(runs) : read_merged(merged));
   if (digest.processes.empty()) return nothing_of(job, {});
-  analyze::tally::Reported reported = analyze::tally::report_of(
-      std::move(digest), options, reference_of(runs.front(), false), facts_of_job(job, runs.front()));
+  analyze::tally::Reported reported =
+      analyze::tally::report_of(std::move(digest), options, reference_of(runs.front(), false),
+                                facts_of_job(job, runs.front()));
   add_job(job, reported.report);
   return Analyzed{std::move(reported.session), std::move(reported.report)};
 }

@@ -26,26 +26,30 @@ namespace {
 /// What cannot be had in windows, by name.
 base::Result<void> check_windows(const Run& run) {
   if (run.args.windows.when && !run.args.windows.keep_last)
-    return base::fail(base::Code::kUsage, "--when marks what --keep-last keeps", "--when", "Add --keep-last 60s");
+    return base::fail(base::Code::kUsage, "--when marks what --keep-last keeps", "--when",
+                      "Add --keep-last 60s");
   if (!run.args.windows.any()) return {};
-  if (run.args.windows.keep_last &&
-      (run.args.windows.counted || run.args.windows.stopped || run.args.windows.after || run.args.windows.length))
+  if (run.args.windows.keep_last && (run.args.windows.counted || run.args.windows.stopped ||
+                                     run.args.windows.after || run.args.windows.length))
     return base::fail(base::Code::kUsage, "--keep-last records all the time", "--keep-last",
                       "Leave out --after, --for, --window and --stopped");
-  if (run.args.windows.counted && (run.args.windows.stopped || run.args.windows.after || run.args.windows.length))
+  if (run.args.windows.counted &&
+      (run.args.windows.stopped || run.args.windows.after || run.args.windows.length))
     return base::fail(base::Code::kUsage, "--window already defines the window", "--window",
                       "Leave out --after, --for and --stopped");
-  const std::pair<bool, const char*> refused[] = {{!run.asked.native, "--no-native"},
-                                                  {run.asked.nsys, "--nsys"},
-                                                  {run.asked.ncu, "--ncu"},
-                                                  {run.args.repeat != 1, "--repeat"},
-                                                  {!run.config.list("pipeline.native.metrics").empty(), "--metrics"},
-                                                  {!run.args.sampling.cpu_counters.empty(), "--cpu-counters"}};
+  const std::pair<bool, const char*> refused[] = {
+      {!run.asked.native, "--no-native"},
+      {run.asked.nsys, "--nsys"},
+      {run.asked.ncu, "--ncu"},
+      {run.args.repeat != 1, "--repeat"},
+      {!run.config.list("pipeline.native.metrics").empty(), "--metrics"},
+      {!run.args.sampling.cpu_counters.empty(), "--cpu-counters"}};
   for (const auto& [given, option] : refused)
     if (given)
-      return base::fail(base::Code::kUsage,
-                        std::string("windows record one run of the native stage, without ") + option, option,
-                        "Leave it out, or --after, --for, --window and --stopped");
+      return base::fail(
+          base::Code::kUsage,
+          std::string("windows record one run of the native stage, without ") + option, option,
+          "Leave it out, or --after, --for, --window and --stopped");
   return {};
 }
 
@@ -62,15 +66,17 @@ base::Result<void> prepare(Run& run) {
                       "Put it after --: rangescope profile -- python train.py");
   if (const std::string program = run.config.list("workload.command").front();
       program.find('/') == std::string::npos && !base::find_on_path(program))
-    return base::fail(base::Code::kNoInput, "there is no program '" + base::printable(program) + "' on PATH", {},
+    return base::fail(base::Code::kNoInput,
+                      "there is no program '" + base::printable(program) + "' on PATH", {},
                       "Write ./" + program + " for a file of this folder");
   std::vector<std::string> inputs = run.config.list("workload.inputs");
-  if (auto subset = run.config.text("workload.subset"); subset && !subset->empty()) inputs.push_back(*subset);
+  if (auto subset = run.config.text("workload.subset"); subset && !subset->empty())
+    inputs.push_back(*subset);
   run.inputs = TRY(runs::look_at_inputs(inputs, run.config.text("workload.cwd").value_or("")));
   if (const auto rule = run.config.text("run.compress")) TRY(runs::parse_compress(*rule));
   if (run.args.repeat != 1 && !run.asked.native)
-    return base::fail(base::Code::kUsage, "--repeat repeats the native stage, which is off", "--repeat",
-                      "Leave --no-native out, or run the command several times.");
+    return base::fail(base::Code::kUsage, "--repeat repeats the native stage, which is off",
+                      "--repeat", "Leave --no-native out, or run the command several times.");
   if (run.args.native.extra_env.contains(wire::kLight) && !run.asked.native)
     return base::fail(base::Code::kUsage, "--light needs the native stage, which is off", "--light",
                       "Leave --no-native out.");
@@ -98,11 +104,14 @@ base::Result<void> run_stages(Run& run, const Stages& stages) {
 
 /// Where ncu alone is to measure, and something is not certain: a look is a run of the program.
 bool needs_look(const Run& run) {
-  if (run.asked.native || run.asked.nsys || !run.asked.ncu || !run.config.flag("pipeline.probe", true)) return false;
+  if (run.asked.native || run.asked.nsys || !run.asked.ncu ||
+      !run.config.flag("pipeline.probe", true))
+    return false;
   const auto kind_said = [](const model::RangeTerm& term) { return term.kind_said(); };
-  const bool kinds_said =
-      std::ranges::all_of(run.ranges.include, kind_said) && std::ranges::all_of(run.ranges.exclude, kind_said);
-  return !kinds_said || (collect::is_ladder(replay_mode(run.config)) && !run.ranges.include.empty());
+  const bool kinds_said = std::ranges::all_of(run.ranges.include, kind_said) &&
+                          std::ranges::all_of(run.ranges.exclude, kind_said);
+  return !kinds_said ||
+         (collect::is_ladder(replay_mode(run.config)) && !run.ranges.include.empty());
 }
 
 std::string root_of(const Run& run) {
@@ -111,11 +120,14 @@ std::string root_of(const Run& run) {
 
 using Ranks = std::vector<std::uint32_t>;
 
-/// Makes the directory: the one that is named, a rank's in the folder of its job, or the next of all runs.
-base::Result<RunRecord> begin_record(const Run& run, const runs::job::Place& place, const Ranks& ranks) {
+/// Makes the directory: the one that is named, a rank's in the folder of its job, or the next of
+/// all runs.
+base::Result<RunRecord> begin_record(const Run& run, const runs::job::Place& place,
+                                     const Ranks& ranks) {
   const auto program = run.config.list("workload.command");
   const std::string root = root_of(run);
-  if (const auto named = run.config.text("run.dir")) return RunRecord::begin_in(*named, program, run.args.arguments);
+  if (const auto named = run.config.text("run.dir"))
+    return RunRecord::begin_in(*named, program, run.args.arguments);
   if (!place.name.empty()) {
     auto dir = TRY(runs::job::make_run_dir(root, place, ranks));
     return RunRecord::begin_rank(dir, program, run.args.arguments);
@@ -134,8 +146,8 @@ bool files_are_limited() {
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/// The run's own files do not fit below RLIMIT_FSIZE: the user's program is worth more than its measurement. Returns
-/// only where the program cannot be run; the exit code.
+/// The run's own files do not fit below RLIMIT_FSIZE: the user's program is worth more than its
+/// measurement. Returns only where the program cannot be run; the exit code.
 int run_unmeasured(const Run& run) {
   base::warn("the program runs without a recording");
   return say(run_bare(base_request(run.config, ".")));
@@ -144,7 +156,8 @@ int run_unmeasured(const Run& run) {
 /// `--dry-run`: what the stages would do, by hand. Exit code.
 int print(Run& run, const Stages& stages) {
   std::error_code ignored;
-  const auto folder = run.config.text("run.dir").value_or(runs::next_run_dir(root_of(run)).string());
+  const auto folder =
+      run.config.text("run.dir").value_or(runs::next_run_dir(root_of(run)).string());
   run.folder = std::filesystem::absolute(folder, ignored);
   int code = 0;
   for (const auto& stage : stages) code |= stage->print();
@@ -161,7 +174,8 @@ void Run::note(const std::string& text) {
 
 void Run::cut_short(const std::string& stage, const base::Ended& ended) {
   if (!ended.timed_out) return;
-  cut.push_back({"timed_out", 1, "the time limit ended stage " + stage + "; later work of the program is missing"});
+  cut.push_back({"timed_out", 1,
+                 "the time limit ended stage " + stage + "; later work of the program is missing"});
   base::warn(cut.back().detail);
 }
 
@@ -178,7 +192,8 @@ Stages stages_of(Run& run) {
     return stages;
   }
   if (const auto limit = run.config.duration("run.wait_idle")) add(idle_stage(run, *limit));
-  if (!run.repetition && run.config.integer("workload.warmup").value_or(0) > 0) add(warm_up_stage(run));
+  if (!run.repetition && run.config.integer("workload.warmup").value_or(0) > 0)
+    add(warm_up_stage(run));
   if (run.asked.native) add(run.args.repeat != 1 ? repeated_stage(run) : native_stage(run));
   if (needs_look(run)) add(look_stage(run, "to find its ranges (--no-probe skips it)"));
   if (run.asked.nsys) add(nsys_stage(run));
@@ -203,7 +218,8 @@ Done run_in(Run& run, RunRecord record, const Stages& list) {
       failure = base::Error{base::Code::kInternal, "out of memory", run.folder.string(),
                             "Read it with more memory: rangescope report"};
     } catch (const std::exception& error) {
-      failure = base::Error{base::Code::kInternal, error.what(), run.folder.string(), "Please report it"};
+      failure =
+          base::Error{base::Code::kInternal, error.what(), run.folder.string(), "Please report it"};
     }
     return false;
   };
@@ -216,8 +232,9 @@ Done run_in(Run& run, RunRecord record, const Stages& list) {
   const auto end = [&] { done = conclude(run, failure); };
   const bool concluded = guarded(end) || guarded(end);  // the second time without reading
   if (!concluded)
-    done = {
-        base::exit_code(base::Code::kInternal), run.program_failed ? run.program_failed : run.worker->stopped(), {}};
+    done = {base::exit_code(base::Code::kInternal),
+            run.program_failed ? run.program_failed : run.worker->stopped(),
+            {}};
   if (concluded && !run.repetition) run.worker->done();
   return done;
 }
@@ -228,8 +245,8 @@ base::Result<collect::Abilities> able(const Run& run, const std::string& tool) {
   const auto conf = config::shipped_folder();
   auto known = conf ? collect::newest_known(tool, *conf / "tools") : can;
   if (!known) return can;
-  base::warn("no " + tool + " was found here; the commands are for " + tool + " " + collect::to_string(known->version) +
-             ", the newest version that is known");
+  base::warn("no " + tool + " was found here; the commands are for " + tool + " " +
+             collect::to_string(known->version) + ", the newest version that is known");
   return known;
 }
 
@@ -237,7 +254,8 @@ int print_plan(const std::string& title, const base::Result<collect::Plan>& plan
   if (!plan) return say(plan.error());
   for (const std::string& text : plan->notes) base::info(title + ": " + text);
   std::string text = "# " + title + "\n";
-  for (const auto& folder : plan->folders) text += "mkdir -p " + base::shell_quote(folder.string()) + "\n";
+  for (const auto& folder : plan->folders)
+    text += "mkdir -p " + base::shell_quote(folder.string()) + "\n";
   std::puts((text + collect::shell_command(*plan)).c_str());
   return 0;
 }
@@ -252,7 +270,8 @@ Done run(const config::Config& config, Settings settings) {
   for (const auto& stage : stages)
     if (auto ready = stage->prepare(); !ready) return {say(ready.error())};
   for (const char* patterns : {wire::kFunctions, wire::kPhases})
-    if (const auto chosen = run.args.native.extra_env.find(patterns); chosen != run.args.native.extra_env.end())
+    if (const auto chosen = run.args.native.extra_env.find(patterns);
+        chosen != run.args.native.extra_env.end())
       chosen->second = name_main(chosen->second, config.list("workload.command"));
   if (run.args.dry_run) return {print(run, stages)};
   // Whoever attaches is none of a job's ranks, whatever its own environment holds.
@@ -266,7 +285,10 @@ Done run(const config::Config& config, Settings settings) {
   }
   run.worker = std::make_shared<Worker>();
   if (!Worker::has_reserve())
-    return {say({base::Code::kInternal, "out of memory", {}, "Raise the limit on memory: ulimit -v unlimited"})};
+    return {say({base::Code::kInternal,
+                 "out of memory",
+                 {},
+                 "Raise the limit on memory: ulimit -v unlimited"})};
   const bool may_run_unmeasured = !run.args.attach && files_are_limited();
   auto record = begin_record(run, *place, ranks);
   if (!record) {

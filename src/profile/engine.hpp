@@ -1,10 +1,12 @@
-// One run of `rangescope profile`: warm-up, native, repetitions and relaunches of it, nsys, ncu, each a stage that may
-// be asked for with any other. What they leave is one run directory; what becomes of it is concluded in one place.
+// One run of `rangescope profile`: warm-up, native, repetitions and relaunches of it, nsys, ncu,
+// each a stage that may be asked for with any other. What they leave is one run directory; what
+// becomes of it is concluded in one place.
 //
-// Order and reasons are in docs/manual/pipeline.md. What is wrong in the configuration is found before anything runs
-// and before a directory is made (78, 69, 77). After that every run leaves the same files, whatever its end was.
-// Repetitions are runs of their own below the whole (docs/design/repeats.md). The program's output is that of its first
-// run; what later runs print lies beside their captures.
+// Order and reasons are in docs/manual/pipeline.md. What is wrong in the configuration is found
+// before anything runs and before a directory is made (78, 69, 77). After that every run leaves the
+// same files, whatever its end was. Repetitions are runs of their own below the whole
+// (docs/design/repeats.md). The program's output is that of its first run; what later runs print
+// lies beside their captures.
 #pragma once
 
 #include <chrono>
@@ -29,9 +31,10 @@ namespace rangescope::profile {
 /// What a person sees of a run.
 struct Talk {
   bool quiet = false;
-  std::function<base::Result<void>(const Analyzed&)> report;  ///< shows the report; empty: nobody wants to see it
-  bool report_tells = false;                                  ///< and its findings and notes with it
-  std::function<void(const model::Finding&)> finding;         ///< prints one by itself
+  std::function<base::Result<void>(const Analyzed&)>
+      report;                 ///< shows the report; empty: nobody wants to see it
+  bool report_tells = false;  ///< and its findings and notes with it
+  std::function<void(const model::Finding&)> finding;  ///< prints one by itself
 };
 
 /// Repetitions until a change of 5 % shows (analyze::enough_runs).
@@ -42,7 +45,8 @@ struct Attach {
   sample::cpu::Target target;
   std::optional<std::chrono::nanoseconds> length;  ///< absent: until it ends, or a signal comes
   bool tree = false;
-  std::filesystem::path library = {};  ///< loaded into it, for its work on GPUs; "" for its CPU alone
+  std::filesystem::path library =
+      {};  ///< loaded into it, for its work on GPUs; "" for its CPU alone
   bool gpu_or_fail = false;
 };
 
@@ -52,8 +56,9 @@ struct Settings {
   collect::native::Options native;
   SampleChoice sampling;
   WindowChoice windows;
-  collect::native::CounterRequest counters;  ///< how; metrics and ranges come from the configuration
-  std::vector<std::string> arguments;        ///< rangescope's own, for the manifest
+  collect::native::CounterRequest
+      counters;                        ///< how; metrics and ranges come from the configuration
+  std::vector<std::string> arguments;  ///< rangescope's own, for the manifest
   Talk talk;
   int repeat = 1;  ///< runs of the native stage, or kAutoRepeat
   bool dry_run = false;

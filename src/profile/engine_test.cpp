@@ -18,7 +18,8 @@ namespace engine_test {
 
 namespace fs = std::filesystem;
 
-/// A run in a folder of its own, with the stand-ins of nsys and ncu (tests/standin) and nothing of the user's.
+/// A run in a folder of its own, with the stand-ins of nsys and ncu (tests/standin) and nothing of
+/// the user's.
 class Engine : public testing::Test {
  protected:
   void SetUp() override {
@@ -30,16 +31,19 @@ class Engine : public testing::Test {
     ASSERT_TRUE(base::write_file(folder_.path() / "plan.json", R"({"kernel": "k_nested"})"));
   }
 
-  Done profile(const std::vector<std::string>& words, const std::vector<std::string>& program, int repeat = 1) {
+  Done profile(const std::vector<std::string>& words, const std::vector<std::string>& program,
+               int repeat = 1) {
     config::Inputs in;
     in.shipped = fs::path(base::source_dir) / "conf";
     for (const std::string& word : words) {
-      auto parsed = config::parse_override(word, {.source = config::Source::kOverride, .name = word});
+      auto parsed =
+          config::parse_override(word, {.source = config::Source::kOverride, .name = word});
       EXPECT_TRUE(parsed) << word;
       if (parsed) in.overrides.push_back(std::move(*parsed));
     }
     const config::Origin origin{.source = config::Source::kProgram};
-    in.overrides.push_back(config::set_text("run.root", (folder_.path() / "runs").string(), origin));
+    in.overrides.push_back(
+        config::set_text("run.root", (folder_.path() / "runs").string(), origin));
     in.overrides.push_back(config::set_list("workload.command", program, origin));
     const auto config = config::compose(in);
     EXPECT_TRUE(config) << (config ? "" : base::to_string(config.error()));
@@ -55,8 +59,9 @@ class Engine : public testing::Test {
 
   /// The files that every run leaves, and a finished status.
   static std::string outcome(const Done& done) {
-    for (const char* file : {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json",
-                             "report.json", "report.md", "stages.json", "summary.md", "summary.svg"})
+    for (const char* file :
+         {"cmd.txt", "config.yaml", "env.json", "inputs.yaml", "kernels.md", "manifest.json",
+          "report.json", "report.md", "stages.json", "summary.md", "summary.svg"})
       EXPECT_TRUE(fs::exists(done.directory / file)) << file;
     const auto status = runs::read_status(done.directory);
     EXPECT_TRUE(status && status->state == runs::RunState::kDone && status->exit_code == done.code);
@@ -68,7 +73,8 @@ class Engine : public testing::Test {
   std::vector<std::string> told_;
 };
 
-const std::vector<std::string> kNcu{"collector=ncu", "pipeline.probe=false", "pipeline.ncu.ncu_cli.replay_mode=kernel"};
+const std::vector<std::string> kNcu{"collector=ncu", "pipeline.probe=false",
+                                    "pipeline.ncu.ncu_cli.replay_mode=kernel"};
 
 TEST_F(Engine, ResultsOfNcuAreReported) {
   const Done done = profile(kNcu, {"true"});
@@ -79,8 +85,9 @@ TEST_F(Engine, ResultsOfNcuAreReported) {
 }
 
 TEST_F(Engine, ATimelineAndResultsAreOneRun) {
-  const Done done =
-      profile({"collector=ncu", "pipeline.nsys.enable=true", "pipeline.ncu.ncu_cli.replay_mode=kernel"}, {"true"});
+  const Done done = profile(
+      {"collector=ncu", "pipeline.nsys.enable=true", "pipeline.ncu.ncu_cli.replay_mode=kernel"},
+      {"true"});
   EXPECT_EQ(outcome(done), "ok");
   const auto stages = runs::read_stages(done.directory);
   ASSERT_TRUE(stages && stages->size() == 2);
@@ -130,22 +137,25 @@ TEST(Functions, MainIsTheScriptsModule) {
     return name_main("__main__.*\nstep=__main__.step\nmy.__main__.x", command);
   };
   EXPECT_EQ(named({"python3", "-u", "dir/two.py", "x.py"}), "two.*\nstep=two.step\nmy.__main__.x");
-  EXPECT_EQ(named({"python3", "-m", "pkg.tool", "x.py"}), "pkg.tool.*\nstep=pkg.tool.step\nmy.__main__.x");
+  EXPECT_EQ(named({"python3", "-m", "pkg.tool", "x.py"}),
+            "pkg.tool.*\nstep=pkg.tool.step\nmy.__main__.x");
   EXPECT_EQ(named({"torchrun", "train.py"}), "train.*\nstep=train.step\nmy.__main__.x");
   EXPECT_EQ(named({"./server"}), "__main__.*\nstep=__main__.step\nmy.__main__.x");
 }
 
 TEST(Functions, APatternThatMatchesNothingIsNamed) {
   model::Session session;
-  session.cpu.frames.push_back(
-      {model::FrameKind::kPython, session.strings.intern("work"), session.strings.intern("/home/me/two.py")});
+  session.cpu.frames.push_back({model::FrameKind::kPython, session.strings.intern("work"),
+                                session.strings.intern("/home/me/two.py")});
   const Words command{"python3", "two.py"};
   EXPECT_EQ(unmatched_functions({"two.*", "__main__.work", "w=two.w*"}, command, session), "");
   EXPECT_EQ(unmatched_functions({"nosuch.*", "two.work", "x=two.play"}, command, session),
-            "--functions 'nosuch.*', 'x=two.play' matched no Python function that was seen; those of the script are "
+            "--functions 'nosuch.*', 'x=two.play' matched no Python function that was seen; those "
+            "of the script are "
             "'two.*' or '__main__.*'");
   EXPECT_EQ(unmatched_functions({"nosuch.*"}, Words{"./server"}, {}),
-            "--functions 'nosuch.*' matched no Python function that was seen; a pattern is FILE.FUNCTION, as in "
+            "--functions 'nosuch.*' matched no Python function that was seen; a pattern is "
+            "FILE.FUNCTION, as in "
             "'train.*' of train.py");
 }
 
@@ -154,7 +164,8 @@ TEST(Functions, WithGpuWorkARegionMayBeOfAPattern) {
   model::Session session;
   session.launches.emplace_back();
   session.ranges.emplace_back().name = session.strings.intern("Engine.step");
-  EXPECT_EQ(unmatched_functions({"my.engine.Engine.step", "my.*", "Engine.step=x"}, {}, session), "");
+  EXPECT_EQ(unmatched_functions({"my.engine.Engine.step", "my.*", "Engine.step=x"}, {}, session),
+            "");
   EXPECT_EQ(unmatched_functions({"a|Engine.step=x@1.mode"}, {}, session, "--phases"), "");
   EXPECT_NE(unmatched_functions({"a|Engine=x"}, {}, session, "--phases"), "");
   EXPECT_NE(unmatched_functions({"my.engine.Engine.stop"}, {}, session), "");

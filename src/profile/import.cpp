@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 struct Given {
   std::filesystem::path path;
-  std::filesystem::path database;  ///< nsys' SQLite: the file itself or its export, "" for other files
+  std::filesystem::path
+      database;  ///< nsys' SQLite: the file itself or its export, "" for other files
   const read::Reader* reader = nullptr;
   model::Source source;
 };
@@ -33,7 +34,8 @@ base::Result<void> copy_to(const fs::path& from, const fs::path& to) {
   if (!error && fs::file_size(from, error) == 0 && !error) return base::write_file(to, {});
   if (!error) fs::copy_file(from, to, error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot copy to " + to.string() + ": " + error.message(), from.string());
+    return base::fail(base::Code::kIo, "cannot copy to " + to.string() + ": " + error.message(),
+                      from.string());
   return {};
 }
 
@@ -42,11 +44,13 @@ fs::path unused(const fs::path& wanted) {
   std::error_code error;
   fs::path path = wanted;
   for (int n = 2; fs::exists(path, error); ++n)
-    path = wanted.parent_path() / (wanted.stem().string() + "-" + std::to_string(n) + wanted.extension().string());
+    path = wanted.parent_path() /
+           (wanted.stem().string() + "-" + std::to_string(n) + wanted.extension().string());
   return path;
 }
 
-/// Reads it once, to know that it can be read and what it is. kUsage for a run; the readers' errors.
+/// Reads it once, to know that it can be read and what it is. kUsage for a run; the readers'
+/// errors.
 base::Result<Given> examine(const fs::path& path, const read::Options& options) {
   if (runs::is_run_dir(path))
     return base::fail(base::Code::kUsage, "this is already a run", path.string(),
@@ -76,8 +80,10 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
                       .tool = one.source.tool,
                       .version = one.source.schema};
   struct ::stat info {};
-  if (::stat(one.path.c_str(), &info) != 0) return base::fail(base::Code::kIo, "cannot be read", one.path.string());
-  import.modified_unix_ns = std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  if (::stat(one.path.c_str(), &info) != 0)
+    return base::fail(base::Code::kIo, "cannot be read", one.path.string());
+  import.modified_unix_ns =
+      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
   const fs::path kind = one.source.maker == model::Maker::kRangescope ? "native"
                         : one.source.maker == model::Maker::kNcu      ? "ncu"
                         : one.source.maker == model::Maker::kNsys     ? "nsys"
@@ -85,7 +91,8 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
 
   if (fs::is_directory(one.path, error)) {
     const fs::path to = unused(run / kind);
-    for (fs::directory_iterator entry(one.path, error), end; !error && entry != end; entry.increment(error)) {
+    for (fs::directory_iterator entry(one.path, error), end; !error && entry != end;
+         entry.increment(error)) {
       if (!entry->is_regular_file(error)) continue;
       import.bytes += entry->file_size(error);
       TRY(copy_to(entry->path(), to / entry->path().filename()));
@@ -103,7 +110,8 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   if (one.reader == &read::snapshot::kReader) import.redacted = TRY(redact_copy(to));
   fs::path sqlite = one.database == one.path ? to : fs::path{};
   if (!one.database.empty() && one.database != one.path) {
-    fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);  // it holds environments
+    fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write,
+                    error);  // it holds environments
     sqlite = unused(fs::path(to).replace_extension(".sqlite"));
     TRY(copy_to(one.database, sqlite));
     import.original = import.file;
@@ -113,7 +121,8 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
     fs::permissions(sqlite, fs::perms::owner_write, fs::perm_options::add, error);
     if (auto done = profile::redact_nsys_export(sqlite); !done) {
       fs::remove(sqlite, error);
-      return base::fail(base::Code::kIo, "the copy's environments could not be redacted: " + done.error().what,
+      return base::fail(base::Code::kIo,
+                        "the copy's environments could not be redacted: " + done.error().what,
                         one.path.string());
     }
     import.redacted = true;
@@ -121,8 +130,8 @@ base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
   return import;
 }
 
-base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given, const read::Options& reading,
-                            model::Report& report) {
+base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given,
+                            const read::Options& reading, model::Report& report) {
   std::vector<runs::Import> imports;
   for (const Given& one : given) {
     auto import = TRY(take_in(one, run));
@@ -137,7 +146,8 @@ base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given
 }  // namespace
 
 base::Result<fs::path> import_files(const std::vector<std::string>& inputs, const fs::path& root,
-                                    const std::vector<std::string>& arguments, const read::Options& reading) {
+                                    const std::vector<std::string>& arguments,
+                                    const read::Options& reading) {
   std::vector<Given> given;
   for (const std::string& input : inputs) {
     auto one = TRY(examine(input, reading));
@@ -152,8 +162,9 @@ base::Result<fs::path> import_files(const std::vector<std::string>& inputs, cons
   auto record = TRY(RunRecord::begin(root, {}, arguments));
   model::Report report;
   auto done = fill_run(record.path(), given, reading, report);
-  auto finished = record.finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
-                                done ? "" : base::to_string(done.error()), report.losses);
+  auto finished =
+      record.finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
+                    done ? "" : base::to_string(done.error()), report.losses);
   TRY(done);
   TRY(finished);
   return record.path();

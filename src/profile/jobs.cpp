@@ -21,18 +21,20 @@ namespace rangescope::profile {
 
 namespace fs = std::filesystem;
 
-base::Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts, const std::string& where) {
+base::Result<std::vector<std::uint32_t>> parse_ranks(const std::vector<std::string>& texts,
+                                                     const std::string& where) {
   constexpr unsigned kMostListed = 1 << 20;
   std::vector<std::uint32_t> ranks;
   for (const std::string& text : texts) {
     for (const std::string_view part : base::split(text, ',')) {
       const auto dash = part.find('-');
-      const std::string from(part.substr(0, dash)), to(dash == std::string_view::npos ? from : part.substr(dash + 1));
+      const std::string from(part.substr(0, dash)),
+          to(dash == std::string_view::npos ? from : part.substr(dash + 1));
       unsigned first = 0, last = 0;
-      if (!wire::parse_rank(from.c_str(), first) || !wire::parse_rank(to.c_str(), last) || last < first ||
-          last - first > kMostListed)
-        return base::fail(base::Code::kUsage, "'" + base::printable(part) + "' is not a rank", where,
-                          "Write numbers from 0 with commas between: 0,8,16-23");
+      if (!wire::parse_rank(from.c_str(), first) || !wire::parse_rank(to.c_str(), last) ||
+          last < first || last - first > kMostListed)
+        return base::fail(base::Code::kUsage, "'" + base::printable(part) + "' is not a rank",
+                          where, "Write numbers from 0 with commas between: 0,8,16-23");
       for (unsigned rank = first; rank <= last; ++rank) ranks.push_back(rank);
     }
   }
@@ -80,28 +82,33 @@ void label_processes(const fs::path& capture, model::Session& session) {
     if (!member) continue;
     process.run = session.strings.intern(run.filename().string());
     if (process.rank == model::kNone && member->rank) process.rank = *member->rank;
-    if (process.local_rank == model::kNone && member->local_rank) process.local_rank = *member->local_rank;
+    if (process.local_rank == model::kNone && member->local_rank)
+      process.local_rank = *member->local_rank;
     if (process.world == 0) process.world = member->world;
   }
 }
 
-tl::unexpected<base::Error> nothing_of(const runs::job::Job& job, const std::vector<std::uint32_t>& ranks) {
-  return base::fail(base::Code::kNothingCaptured,
-                    job.members.empty() ? "no rank of the job has left a run"
-                    : ranks.empty()     ? "no rank of the job has captured anything"
-                                        : "the job has no capture of rank " + runs::job::ranks_text(ranks),
-                    job.folder.string(),
-                    "See what happened: rangescope runs show " +
-                        base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
+tl::unexpected<base::Error> nothing_of(const runs::job::Job& job,
+                                       const std::vector<std::uint32_t>& ranks) {
+  return base::fail(
+      base::Code::kNothingCaptured,
+      job.members.empty() ? "no rank of the job has left a run"
+      : ranks.empty()     ? "no rank of the job has captured anything"
+                          : "the job has no capture of rank " + runs::job::ranks_text(ranks),
+      job.folder.string(),
+      "See what happened: rangescope runs show " +
+          base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
 }
 
 void add_job(const runs::job::Job& job, model::Report& report) {
   for (model::Loss& loss : runs::job::losses_of(job)) report.losses.push_back(std::move(loss));
-  const bool seen = std::any_of(report.regions.begin(), report.regions.end(),
-                                [](const model::Region& region) { return analyze::is_communication(region.domain); });
+  const bool seen = std::any_of(
+      report.regions.begin(), report.regions.end(),
+      [](const model::Region& region) { return analyze::is_communication(region.domain); });
   if (!seen && (job.launcher == "openmpi" || job.launcher == "pmix" || job.launcher == "slurm"))
     report.notes.push_back(
-        "no rank made an MPI call: the program makes none, links MPI statically, or ran with --no-mpi");
+        "no rank made an MPI call: the program makes none, links MPI statically, or ran with "
+        "--no-mpi");
 }
 
 analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first) {
@@ -115,10 +122,12 @@ analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first)
 namespace {
 
 /// Of `ranks` where there are any.
-std::vector<const runs::job::Member*> members_of(const runs::job::Job& job, const std::vector<std::uint32_t>& ranks) {
+std::vector<const runs::job::Member*> members_of(const runs::job::Job& job,
+                                                 const std::vector<std::uint32_t>& ranks) {
   std::vector<const runs::job::Member*> out;
   for (const runs::job::Member& member : job.members)
-    if (ranks.empty() || (member.rank && std::find(ranks.begin(), ranks.end(), *member.rank) != ranks.end()))
+    if (ranks.empty() ||
+        (member.rank && std::find(ranks.begin(), ranks.end(), *member.rank) != ranks.end()))
       out.push_back(&member);
   return out;
 }
@@ -144,28 +153,32 @@ base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Opt
     const auto& samples = analyzed->session.samples;
     return loss.kind == model::LossKind("not_sampled") &&
            std::any_of(samples.begin(), samples.end(), [&](const model::SampleStream& stream) {
-             return stream.other_clock && !stream.uuid.empty() && loss.detail.find(stream.uuid) != std::string::npos;
+             return stream.other_clock && !stream.uuid.empty() &&
+                    loss.detail.find(stream.uuid) != std::string::npos;
            });
   });
   if (reading.ranks.empty()) add_job(job, analyzed->report);
   if (!empty.empty())
     analyzed->report.losses.push_back(
-        {"ranks_unreadable", empty.size(), "nothing was captured in rank " + runs::job::ranks_text(empty)});
+        {"ranks_unreadable", empty.size(),
+         "nothing was captured in rank " + runs::job::ranks_text(empty)});
   return analyzed;
 }
 
 base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std::string>& named,
-                                     const analyze::Options& options, const read::Options& reading, JobFrom from,
-                                     const fs::path& merged) {
+                                     const analyze::Options& options, const read::Options& reading,
+                                     JobFrom from, const fs::path& merged) {
   if (named.size() == 1) {
     auto job = TRY(runs::job::find_job(root, named.front()));
     if (job && from == JobFrom::kAuto)
-      from = job->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests : JobFrom::kCaptures;
+      from = job->members.size() > kFewRanks && digests_suffice(options) ? JobFrom::kDigests
+                                                                         : JobFrom::kCaptures;
     if (job && from == JobFrom::kDigests) return analyze_digests(*job, options, merged);
     if (job) return analyze_job(*job, options, reading);
   }
   if (!merged.empty())
-    return base::fail(base::Code::kUsage, "a merged digest is of one parallel job, and no job was named", "--merged",
+    return base::fail(base::Code::kUsage,
+                      "a merged digest is of one parallel job, and no job was named", "--merged",
                       "Name the job's folder: rangescope report JOB --merged FILE");
   fs::path run;
   std::vector<fs::path> inputs;
@@ -175,14 +188,17 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
   }
   auto analyzed = analyze_inputs(inputs, run, options, reading);
   const auto no_rank = [](const model::ReportProcess& process) { return !process.rank; };
-  if (analyzed && !reading.ranks.empty() && std::ranges::all_of(analyzed->report.processes, no_rank))
-    return base::fail(base::Code::kUsage, "these files do not record ranks", "--rank", "Leave out --rank.");
+  if (analyzed && !reading.ranks.empty() &&
+      std::ranges::all_of(analyzed->report.processes, no_rank))
+    return base::fail(base::Code::kUsage, "these files do not record ranks", "--rank",
+                      "Leave out --rank.");
   return analyzed;
 }
 
 namespace {
 
-/// What is added to the clocks of a job's ranks for that of its first host: by digests, which is quick.
+/// What is added to the clocks of a job's ranks for that of its first host: by digests, which is
+/// quick.
 std::map<std::uint32_t, double> clock_offsets(const runs::job::Job& job) {
   std::set<std::string> hosts;
   for (const runs::job::Member& member : job.members) hosts.insert(member.host);
@@ -198,7 +214,8 @@ std::map<std::uint32_t, double> clock_offsets(const runs::job::Job& job) {
 base::Result<void> each_rank(
     const fs::path& root, const std::vector<std::string>& named, const analyze::Options& options,
     const read::Options& reading,
-    const std::function<base::Result<void>(const Analyzed&, const std::string&, std::optional<std::uint32_t>)>& use) {
+    const std::function<base::Result<void>(const Analyzed&, const std::string&,
+                                           std::optional<std::uint32_t>)>& use) {
   using Read = std::function<base::Result<Analyzed>(const read::Options&)>;
   const auto one_by_one = [&](const Read& read, std::string job,
                               std::optional<std::uint32_t> rank) -> base::Result<void> {
@@ -207,23 +224,30 @@ base::Result<void> each_rank(
     if (job.empty()) job = whole->report.run.id;
     std::vector<std::uint32_t> ranks;
     for (const model::Rank& each : whole->report.ranks) ranks.push_back(each.rank);
-    if (ranks.size() < 2) return use(*whole, job, rank || ranks.empty() ? rank : std::optional(ranks.front()));
+    if (ranks.size() < 2)
+      return use(*whole, job, rank || ranks.empty() ? rank : std::optional(ranks.front()));
     whole->session = {};
     read::Options only = reading;
     for (const std::uint32_t each : ranks) {
       only.ranks = {each};
       const auto analyzed = read(only);
       if (!analyzed) return base::Result<void>(tl::make_unexpected(analyzed.error()));
-      if (analyzed->report.ranks.size() > 1) return use(*analyzed, job, {});  // one file holds several
+      if (analyzed->report.ranks.size() > 1)
+        return use(*analyzed, job, {});  // one file holds several
       TRY(use(*analyzed, job, each));
     }
     return base::Result<void>();
   };
-  auto job =
-      TRY(named.size() == 1 ? runs::job::find_job(root, named.front()) : base::Result<std::optional<runs::job::Job>>());
+  auto job = TRY(named.size() == 1 ? runs::job::find_job(root, named.front())
+                                   : base::Result<std::optional<runs::job::Job>>());
   if (!job)
-    return one_by_one([&](const read::Options& only) { return analyze_named(root, named, options, only); }, {}, {});
-  base::Error last{base::Code::kNothingCaptured, "the job has no capture of these ranks", job->folder.string(), {}};
+    return one_by_one(
+        [&](const read::Options& only) { return analyze_named(root, named, options, only); }, {},
+        {});
+  base::Error last{base::Code::kNothingCaptured,
+                   "the job has no capture of these ranks",
+                   job->folder.string(),
+                   {}};
   std::size_t used = 0;
   const std::map<std::uint32_t, double> offsets = clock_offsets(*job);
   for (const runs::job::Member* member : members_of(*job, reading.ranks)) {
@@ -232,11 +256,13 @@ base::Result<void> each_rank(
     const auto done = one_by_one(
         [&](const read::Options& only) -> base::Result<Analyzed> {
           if (captures.empty())
-            return base::fail(base::Code::kNothingCaptured, "nothing was captured", member->run.string());
+            return base::fail(base::Code::kNothingCaptured, "nothing was captured",
+                              member->run.string());
           auto analyzed = analyze_inputs(captures, member->run, options, only);
           if ((read = analyzed.has_value()))
             for (model::Rank& rank : analyzed->report.ranks)
-              if (const auto at = offsets.find(rank.rank); at != offsets.end()) rank.clock_offset_ns = at->second;
+              if (const auto at = offsets.find(rank.rank); at != offsets.end())
+                rank.clock_offset_ns = at->second;
           return analyzed;
         },
         job->name, member->rank);

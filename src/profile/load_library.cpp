@@ -52,8 +52,9 @@ struct Image {
 
   template <class T>
   [[nodiscard]] const T* at(std::uint64_t offset) const {
-    return offset <= file.size() && file.size() - offset >= sizeof(T) ? reinterpret_cast<const T*>(file.data() + offset)
-                                                                      : nullptr;
+    return offset <= file.size() && file.size() - offset >= sizeof(T)
+               ? reinterpret_cast<const T*>(file.data() + offset)
+               : nullptr;
   }
   /// 0: it has none.
   [[nodiscard]] std::uint64_t address_of(std::string_view name) const {
@@ -68,25 +69,31 @@ struct Image {
         if (symbol == nullptr) break;
         const std::uint64_t text = names->sh_offset + symbol->st_name;
         if (symbol->st_shndx != SHN_UNDEF && text + name.size() < file.size() &&
-            std::string_view(file).substr(text, name.size()) == name && file[text + name.size()] == '\0')
+            std::string_view(file).substr(text, name.size()) == name &&
+            file[text + name.size()] == '\0')
           return bias + symbol->st_value;
       }
     }
     return 0;
   }
-  [[nodiscard]] bool holds(std::uint64_t address) const { return address >= begin && address < end; }
+  [[nodiscard]] bool holds(std::uint64_t address) const {
+    return address >= begin && address < end;
+  }
 };
 
 /// The library of that name whose code is mapped.
-std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names, bool read = true) {
+std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names,
+                                bool read = true) {
   std::optional<Image> found;
   sample::cpu::maps_of(pid, [&](const sample::cpu::Mapped& map) {
-    if (found || std::none_of(names.begin(), names.end(), [&](auto name) { return is_named(map.path, name); })) return;
+    if (found || std::none_of(names.begin(), names.end(),
+                              [&](auto name) { return is_named(map.path, name); }))
+      return;
     Image image{std::string(map.path), {}, map.start, map.start + map.length};
     if (read) image.file = base::read_file(proc(pid, "root" + image.path)).value_or("");
     const auto* head = image.at<Elf64_Ehdr>(0);
-    const bool known =
-        head != nullptr && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 && head->e_ident[EI_CLASS] == ELFCLASS64;
+    const bool known = head != nullptr && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 &&
+                       head->e_ident[EI_CLASS] == ELFCLASS64;
     for (unsigned i = 0; known && i < head->e_phnum; ++i) {
       const auto* part = image.at<Elf64_Phdr>(head->e_phoff + i * sizeof(Elf64_Phdr));
       if (part == nullptr || part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0) continue;
@@ -121,14 +128,16 @@ base::Result<void> refused(const std::string& why, const std::string& hint = {},
 
 bool read_from(std::uint32_t pid, std::uint64_t address, void* into, std::size_t bytes) {
   const iovec here{into, bytes}, there{reinterpret_cast<void*>(address), bytes};
-  return ::process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+  return ::process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) ==
+         static_cast<ssize_t>(bytes);
 }
 
 /// Where a signal's frame returns to: mov $15,%rax; syscall.
 std::uint64_t restorer_of(const Image& libc) {
   constexpr std::string_view kCode("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
-  const auto at =
-      std::string_view(libc.file).substr(std::min(libc.code_at, libc.file.size()), libc.code_bytes).find(kCode);
+  const auto at = std::string_view(libc.file)
+                      .substr(std::min(libc.code_at, libc.file.size()), libc.code_bytes)
+                      .find(kCode);
   return at == std::string_view::npos ? 0 : libc.bias + libc.code_address + at;
 }
 
@@ -140,8 +149,8 @@ std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
   const auto text = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/syscall"));
   Waiting found;
   auto& a = found.arguments;
-  if (!text || std::sscanf(text->c_str(), "%lu %lx %lx %lx %lx %lx %lx %lx %lx", &found.number, &a[0], &a[1], &a[2],
-                           &a[3], &a[4], &a[5], &found.stack, &found.at) != 9)
+  if (!text || std::sscanf(text->c_str(), "%lu %lx %lx %lx %lx %lx %lx %lx %lx", &found.number,
+                           &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &found.stack, &found.at) != 9)
     return std::nullopt;
   return found;
 }
@@ -149,15 +158,17 @@ std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
 /// Of a time that a call may take anew: late by so much a program may be at any time.
 bool is_short(std::uint32_t pid, std::uint64_t time) {
   timespec wanted{};
-  return read_from(pid, time, &wanted, sizeof wanted) && wanted.tv_sec == 0 && wanted.tv_nsec <= 100'000'000;
+  return read_from(pid, time, &wanted, sizeof wanted) && wanted.tv_sec == 0 &&
+         wanted.tv_nsec <= 100'000'000;
 }
 
-/// The call begins again as if it had not been left: it has no limit of time, a short one, or one that is a point in
-/// time.
+/// The call begins again as if it had not been left: it has no limit of time, a short one, or one
+/// that is a point in time.
 bool begins_again(std::uint32_t pid, const Waiting& call) {
   const auto& a = call.arguments;
   switch (call.number) {
-    case SYS_futex: return (a[1] & 0x7f) == 9;            // FUTEX_WAIT_BITSET: not the locks of malloc and the like
+    case SYS_futex:
+      return (a[1] & 0x7f) == 9;  // FUTEX_WAIT_BITSET: not the locks of malloc and the like
     case SYS_poll: return static_cast<int>(a[2]) <= 100;  // ms; -1: none
     case SYS_ppoll: return a[2] == 0;
     case SYS_select:
@@ -167,8 +178,10 @@ bool begins_again(std::uint32_t pid, const Waiting& call) {
     case SYS_wait4: return true;
     case SYS_read: {
       std::error_code error;
-      const std::string file = fs::read_symlink(proc(pid, "fd/" + std::to_string(static_cast<int>(a[0]))), error);
-      return file.starts_with("pipe:") || file.starts_with("/dev/pts/") || file.starts_with("/dev/tty");
+      const std::string file =
+          fs::read_symlink(proc(pid, "fd/" + std::to_string(static_cast<int>(a[0]))), error);
+      return file.starts_with("pipe:") || file.starts_with("/dev/pts/") ||
+             file.starts_with("/dev/tty");
     }
     default: return false;
   }
@@ -178,8 +191,12 @@ bool begins_again(std::uint32_t pid, const Waiting& call) {
 bool follows_call(const Image& image, std::uint64_t address) {
   const std::uint64_t at = address - image.bias - image.code_address + image.code_at;
   if (at < 8 || at > image.file.size()) return true;
-  const auto byte = [&](std::size_t before) { return static_cast<unsigned char>(image.file[at - before]); };
-  const auto indirect = [&](std::size_t before) { return byte(before) == 0xff && (byte(before - 1) >> 3 & 7) == 2; };
+  const auto byte = [&](std::size_t before) {
+    return static_cast<unsigned char>(image.file[at - before]);
+  };
+  const auto indirect = [&](std::size_t before) {
+    return byte(before) == 0xff && (byte(before - 1) >> 3 & 7) == 2;
+  };
   return byte(5) == 0xe8 || indirect(2) || indirect(3) || indirect(4) || indirect(6) || indirect(7);
 }
 
@@ -198,12 +215,14 @@ bool is_free(std::uint32_t pid, std::uint32_t tid, const Waiting& call, const Pl
     const std::uint64_t bytes = std::min<std::uint64_t>(4096 - at % 4096, left);
     if (!read_from(pid, at, words.data(), bytes)) break;
     for (std::size_t i = 0; i < bytes / 8; ++i)
-      if (words[i] == places.restorer || (places.linker.holds(words[i]) && follows_call(places.linker, words[i])))
+      if (words[i] == places.restorer ||
+          (places.linker.holds(words[i]) && follows_call(places.linker, words[i])))
         return false;
     at += bytes;
     left -= bytes;
   }
-  for (std::size_t below = 4096; pid != tid && below <= kRoom; below += 4096)  // the first thread's grows
+  for (std::size_t below = 4096; pid != tid && below <= kRoom;
+       below += 4096)  // the first thread's grows
     if (!read_from(pid, call.stack - below, words.data(), 8)) return false;
   return true;
 }
@@ -213,7 +232,8 @@ std::string vectors_of(pid_t tid) {
   std::string state(64 * 1024, '\0');
   iovec part{state.data(), state.size()};
   if (::ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &part) != 0 || part.iov_len < 576) return {};
-  constexpr std::size_t kSoftware = 464;  // of the bytes that are software's: first the parts that there are
+  constexpr std::size_t kSoftware =
+      464;  // of the bytes that are software's: first the parts that there are
   constexpr std::uint64_t kTileData = 1ull << 18;
   std::uint64_t all = 0, used = 0;
   std::memcpy(&all, state.data() + kSoftware, 8);
@@ -240,10 +260,11 @@ std::string vectors_of(pid_t tid) {
 
 /// What is left of the call by the kernel, which begins it again itself where nobody comes between.
 bool mend_call(user_regs_struct& registers, std::uint64_t number) {
-  constexpr std::int64_t kErestartsys = 512, kErestartnointr = 513, kErestartnohand = 514, kRestartBlock = 516;
+  constexpr std::int64_t kErestartsys = 512, kErestartnointr = 513, kErestartnohand = 514,
+                         kRestartBlock = 516;
   const auto answer = -static_cast<std::int64_t>(registers.rax);
-  const bool again =
-      answer == kErestartsys || answer == kErestartnointr || answer == kErestartnohand || answer == kRestartBlock;
+  const bool again = answer == kErestartsys || answer == kErestartnointr ||
+                     answer == kErestartnohand || answer == kRestartBlock;
   if (again) {
     registers.rax = number;
     registers.rip -= 2;  // syscall
@@ -251,28 +272,34 @@ bool mend_call(user_regs_struct& registers, std::uint64_t number) {
   return again || answer != EINTR;
 }
 
-/// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back. False: it is as it
-/// was.
-bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places, std::uint64_t function,
-            const std::string& text, std::uint64_t second) {
+/// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back.
+/// False: it is as it was.
+bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places,
+            std::uint64_t function, const std::string& text, std::uint64_t second) {
   user_regs_struct registers{};
   std::uint64_t blocked = 0;
   if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0 || registers.rip != call.at ||
       registers.rsp != call.stack || registers.orig_rax != call.number || registers.cs != 0x33 ||
-      ::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0 || !mend_call(registers, call.number))
+      ::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0 ||
+      !mend_call(registers, call.number))
     return false;
   const std::string vectors = vectors_of(tid);
   if (vectors.empty()) return false;
   constexpr std::uint64_t kRedZone = 128;
-  const std::uint64_t top = (registers.rsp - kRedZone) & ~63ull, text_at = top - (text.size() + 63) / 64 * 64,
+  const std::uint64_t top = (registers.rsp - kRedZone) & ~63ull,
+                      text_at = top - (text.size() + 63) / 64 * 64,
                       vectors_at = text_at - (vectors.size() + 63) / 64 * 64,
                       frame_at = ((vectors_at - 8 - sizeof(ucontext_t)) & ~15ull) - 8;
   ucontext_t context{};
-  context.uc_flags = 1 | 2 | 4;        // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
-  context.uc_stack.ss_flags = 1 << 6;  // none that there is: the other stack of signals stays as it is
+  context.uc_flags = 1 | 2 | 4;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
+  context.uc_stack.ss_flags =
+      1 << 6;  // none that there is: the other stack of signals stays as it is
   auto& saved = context.uc_mcontext.gregs;
-  const auto keep = [&](int place, unsigned long long value) { saved[place] = static_cast<greg_t>(value); };
-  keep(REG_R8, registers.r8), keep(REG_R9, registers.r9), keep(REG_R10, registers.r10), keep(REG_R11, registers.r11);
+  const auto keep = [&](int place, unsigned long long value) {
+    saved[place] = static_cast<greg_t>(value);
+  };
+  keep(REG_R8, registers.r8), keep(REG_R9, registers.r9), keep(REG_R10, registers.r10),
+      keep(REG_R11, registers.r11);
   keep(REG_R12, registers.r12), keep(REG_R13, registers.r13), keep(REG_R14, registers.r14),
       keep(REG_R15, registers.r15);
   keep(REG_RDI, registers.rdi), keep(REG_RSI, registers.rsi), keep(REG_RBP, registers.rbp),
@@ -291,8 +318,10 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   put(frame_at + 8, &context, sizeof context);
   put(vectors_at, vectors.data(), vectors.size());
   put(text_at, text.data(), text.size());
-  const iovec here{frame.data(), frame.size()}, there{reinterpret_cast<void*>(frame_at), frame.size()};
-  if (::process_vm_writev(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) != static_cast<ssize_t>(frame.size()))
+  const iovec here{frame.data(), frame.size()},
+      there{reinterpret_cast<void*>(frame_at), frame.size()};
+  if (::process_vm_writev(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) !=
+      static_cast<ssize_t>(frame.size()))
     return false;
   constexpr std::uint64_t kDirection = 1 << 10;
   registers.rip = function;
@@ -304,14 +333,16 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   registers.eflags &= ~kDirection;
   if (::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) != 0) return false;
   std::uint64_t all = ~0ull;
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) all &= ~(1ull << (fault - 1));
-  ::ptrace(PTRACE_SETSIGMASK, tid, sizeof all, &all);  // no handler of the program within; the frame has what was
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS})
+    all &= ~(1ull << (fault - 1));
+  ::ptrace(PTRACE_SETSIGMASK, tid, sizeof all,
+           &all);  // no handler of the program within; the frame has what was
   return true;
 }
 
 /// Some thread calls `function(text, second)`, within some seconds.
-base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_t function, const std::string& text,
-                           std::uint64_t second) {
+base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_t function,
+                           const std::string& text, std::uint64_t second) {
   constexpr auto kPatience = std::chrono::seconds(10);  // on a busy machine threads run, or could
   for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
     for (const std::uint32_t tid : sample::cpu::threads_of(pid)) {
@@ -333,12 +364,13 @@ base::Result<Places> places_of(std::uint32_t pid) {
   auto libc = find_image(pid, {"libc.so.6", "libc-2."});
   auto linker = find_image(pid, {"ld-linux-x86-64.so.2", "ld-2."});
   if (!libc || !linker)
-    return base::fail(refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing));
+    return base::fail(
+        refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing));
   Places places{std::move(*libc), std::move(*linker), 0};
   places.restorer = restorer_of(places.libc);
   if (places.restorer == 0 || places.linker.file.empty())
-    return base::fail(refused("its libc was replaced on disk since it started, or is unknown here", "Restart it",
-                              base::Code::kToolMissing));
+    return base::fail(refused("its libc was replaced on disk since it started, or is unknown here",
+                              "Restart it", base::Code::kToolMissing));
   return places;
 }
 
@@ -357,15 +389,19 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
   if (!target.unread.empty()) return refused(target.unread);
   std::error_code error;
   for (const char* space : {"ns/pid", "ns/user"})
-    if (fs::read_symlink(proc(pid, space), error) != fs::read_symlink(fs::path("/proc/self") / space, error))
-      return refused("it runs in another namespace (a container)", "Attach from inside of it: docker exec");
+    if (fs::read_symlink(proc(pid, space), error) !=
+        fs::read_symlink(fs::path("/proc/self") / space, error))
+      return refused("it runs in another namespace (a container)",
+                     "Attach from inside of it: docker exec");
   if (!same_file(proc(pid, "root" + library.string()), library))
-    return refused("it does not see " + library.string() + " (another root)", "Attach from inside of its container");
+    return refused("it does not see " + library.string() + " (another root)",
+                   "Attach from inside of its container");
   const auto filters = [](const std::string& text) { return base::to_uint(text).value_or(0); };
   if (filters(status_of(pid, "Seccomp_filters:")) >
       filters(status_of(static_cast<std::uint32_t>(::getpid()), "Seccomp_filters:")))
     return refused("it runs under a seccomp filter, which might kill it");
-  if (status_of(pid, "Seccomp:") == "1") return refused("it runs under strict seccomp, which would kill it");
+  if (status_of(pid, "Seccomp:") == "1")
+    return refused("it runs under strict seccomp, which would kill it");
   if (status_of(pid, "x86_Thread_features:").find("shstk") != std::string::npos)
     return refused("it uses a shadow stack");
   if (status_of(pid, "State:").starts_with("T") || status_of(pid, "State:").starts_with("t"))
@@ -374,7 +410,8 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
     return refused("process " + tracer + " traces it (a debugger, strace)");
   for (const std::string& entry : target.environment)
     if (entry.starts_with(std::string(wire::kDir) + "="))
-      return refused("rangescope profile already records it", "Ask that run: rangescope ctl " + std::to_string(pid));
+      return refused("rangescope profile already records it",
+                     "Ask that run: rangescope ctl " + std::to_string(pid));
   if (const auto there = find_image(pid, {library.filename().string()}, false);
       there && !same_file(proc(pid, "root" + there->path), library))
     return refused("another rangescope's library is in it: " + there->path);
@@ -383,17 +420,20 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
   return {};
 }
 
-base::Result<void> begin_in(const Target& target, const fs::path& library, const std::string& settings) {
+base::Result<void> begin_in(const Target& target, const fs::path& library,
+                            const std::string& settings) {
   constexpr auto kPatience = std::chrono::seconds(10);
   const std::uint32_t pid = target.pid;
   const std::string name = library.filename().string();
   const auto places = TRY(places_of(pid));
   if (settings.size() >= wire::kMostSettings)
-    return refused("its settings are longer than " + std::to_string(wire::kMostSettings) + " bytes");
+    return refused("its settings are longer than " + std::to_string(wire::kMostSettings) +
+                   " bytes");
   if (!find_image(pid, {name}, false)) {
     std::uint64_t load = places.libc.address_of("dlopen");
     if (load == 0)  // glibc before 2.34
-      if (const auto dl = find_image(pid, {"libdl.so.2", "libdl-2."})) load = dl->address_of("dlopen");
+      if (const auto dl = find_image(pid, {"libdl.so.2", "libdl-2."}))
+        load = dl->address_of("dlopen");
     if (load == 0) load = places.libc.address_of("__libc_dlopen_mode");
     if (load == 0) return refused("its libc has no dlopen", {}, base::Code::kToolMissing);
     constexpr std::uint64_t kNow = 2;  // RTLD_NOW
@@ -405,7 +445,8 @@ base::Result<void> begin_in(const Target& target, const fs::path& library, const
     const std::uint64_t flag = ours ? ours->address_of("rangescope_loaded") : 0;
     const std::uint64_t attach = ours ? ours->address_of("rangescope_attach") : 0;
     if (ours && attach == 0)
-      return refused("this rangescope was built without CUPTI's headers", {}, base::Code::kToolMissing);
+      return refused("this rangescope was built without CUPTI's headers", {},
+                     base::Code::kToolMissing);
     if (ours && read_from(pid, flag, &loaded, sizeof loaded) && loaded != 0)
       return call_in(pid, places, attach, settings + '\0', 0);
     if (!sample::cpu::still_runs(target)) break;

@@ -29,26 +29,32 @@ base::Result<model::Session> captured(const fs::path& folder) {
 }
 
 bool known(const doctor::ProgramFacts& facts) {
-  return !facts.meant.empty() && std::all_of(facts.meant.begin(), facts.meant.end(), [&](const auto& range) {
-    const std::uint64_t whole = range.occurrences - range.unclosed;
-    if (whole < kEnough + range.blind) return false;
-    return !facts.cuda || !facts.gpu_unavailable.empty() ||
-           range.kernels + range.graph_launches + range.other_thread_kernels + range.child_kernels > 0 ||
-           !range.left_out.empty();
-  });
+  return !facts.meant.empty() &&
+         std::all_of(facts.meant.begin(), facts.meant.end(), [&](const auto& range) {
+           const std::uint64_t whole = range.occurrences - range.unclosed;
+           if (whole < kEnough + range.blind) return false;
+           return !facts.cuda || !facts.gpu_unavailable.empty() ||
+                  range.kernels + range.graph_launches + range.other_thread_kernels +
+                          range.child_kernels >
+                      0 ||
+                  !range.left_out.empty();
+         });
 }
 
-/// The line that says what failed: the last one with a word for it that is no advice, else the last of all.
+/// The line that says what failed: the last one with a word for it that is no advice, else the last
+/// of all.
 std::string last_words(std::string_view text) {
   std::string_view words;
   bool failure = false;
   for (const std::string_view raw : base::split(base::trim(text), '\n')) {
     const std::string_view line = base::trim(raw);
     const std::string low = base::lower(line);
-    if (line.empty() || low.starts_with("hint") || low.starts_with("note:") || low.starts_with("compile with"))
+    if (line.empty() || low.starts_with("hint") || low.starts_with("note:") ||
+        low.starts_with("compile with"))
       continue;
     bool one = false;
-    for (const char* word : {"error", "fail", "cannot", "abort", "exception", "no such", "not found"})
+    for (const char* word :
+         {"error", "fail", "cannot", "abort", "exception", "no such", "not found"})
       one = one || low.find(word) != std::string::npos;
     if (one || !failure) words = line;
     failure = failure || one;
@@ -58,7 +64,8 @@ std::string last_words(std::string_view text) {
 
 bool has_driver() {
   std::error_code ignored;
-  for (const char* place : {"/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"})  // the last one of WSL
+  for (const char* place :
+       {"/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"})  // the last one of WSL
     if (fs::exists(place, ignored)) return true;
   return false;
 }
@@ -107,7 +114,8 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
       if (const auto session = captured(captures))
         all = known(doctor::gather(*session, request.ranges, request.kernels));
       const auto end = std::chrono::steady_clock::now();
-      next = end + std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(500), kPause * (end - begin));
+      next = end + std::max<std::chrono::nanoseconds>(std::chrono::milliseconds(500),
+                                                      kPause * (end - begin));
       return all;
     };
   auto ended = collect::launch(*plan, launch);

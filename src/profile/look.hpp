@@ -1,7 +1,8 @@
-// The doctor's look at a program: a short run under the native collector, read, and turned into facts.
+// The doctor's look at a program: a short run under the native collector, read, and turned into
+// facts.
 //
-// The program's standard output is not shown, its standard error is kept for when it fails. Everything is written below
-// a temporary folder that is removed again.
+// The program's standard output is not shown, its standard error is kept for when it fails.
+// Everything is written below a temporary folder that is removed again.
 #pragma once
 
 #include <chrono>
@@ -27,8 +28,8 @@ struct LookRequest {
   bool chain_injection = false;
 };
 
-/// Runs and looks. An error only where nothing could be looked at at all (no library, a wrong expression, no temporary
-/// folder); a program that does not start is a look.
+/// Runs and looks. An error only where nothing could be looked at at all (no library, a wrong
+/// expression, no temporary folder); a program that does not start is a look.
 [[nodiscard]] base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request);
 
 /// nsys, ncu and counters of this machine.

@@ -11,25 +11,30 @@
 
 namespace rangescope::profile {
 
-base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root, const std::vector<std::string>& program,
+base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root,
+                                         const std::vector<std::string>& program,
                                          const std::vector<std::string>& arguments) {
   auto path = TRY(runs::make_run_dir(root));
   return begin_at(std::move(path), program, arguments);
 }
 
-base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir, const std::vector<std::string>& program,
+base::Result<RunRecord> RunRecord::begin_in(const std::filesystem::path& dir,
+                                            const std::vector<std::string>& program,
                                             const std::vector<std::string>& arguments) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(base::in_place(dir), error);
-  if (made) std::filesystem::permissions(base::in_place(dir), std::filesystem::perms::owner_all, error);
-  if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
+  if (made)
+    std::filesystem::permissions(base::in_place(dir), std::filesystem::perms::owner_all, error);
+  if (error)
+    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), dir.string());
   if (!std::filesystem::is_empty(dir, error) || error)
     return base::fail(base::Code::kConfig, "run.dir holds something already", dir.string(),
                       "Name a new or empty folder.");
   return begin_at(dir, program, arguments);
 }
 
-base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std::vector<std::string>& program,
+base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir,
+                                            const std::vector<std::string>& program,
                                             const std::vector<std::string>& arguments) {
   RunRecord record;
   record.path_ = std::move(dir);
@@ -47,7 +52,8 @@ base::Result<RunRecord> RunRecord::begin_at(std::filesystem::path dir, const std
   return record;
 }
 
-base::Result<void> RunRecord::about_to_run(const collect::Plan& plan, const std::vector<std::string>* environment) {
+base::Result<void> RunRecord::about_to_run(const collect::Plan& plan,
+                                           const std::vector<std::string>* environment) {
   TRY(base::write_file(path_ / "cmd.txt", collect::recorded_command(plan) + "\n"));
   runs::Provenance seen = runs::look(plan.cwd, manifest_.argv, environment);
   seen.facts.insert(inputs_.begin(), inputs_.end());
@@ -75,7 +81,8 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
   return runs::write_manifest(path_, unfinished);
 }
 
-base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome, const std::string& message,
+base::Result<void> RunRecord::finish(int exit_code, const std::string& outcome,
+                                     const std::string& message,
                                      const std::vector<model::Loss>& losses,
                                      const std::vector<model::Finding>& findings) {
   runs::seal(path_);

@@ -1,4 +1,5 @@
-// The run directory of one `profile`, from its first moment to its last: whatever happens, status.json reports it.
+// The run directory of one `profile`, from its first moment to its last: whatever happens,
+// status.json reports it.
 #pragma once
 
 #include <filesystem>
@@ -24,9 +25,9 @@ class RunRecord {
                                                      const std::vector<std::string>& arguments);
 
   /// The same in the directory of a rank (runs/job/folder.hpp), which was just made.
-  [[nodiscard]] static base::Result<RunRecord> begin_rank(const std::filesystem::path& dir,
-                                                          const std::vector<std::string>& program,
-                                                          const std::vector<std::string>& arguments) {
+  [[nodiscard]] static base::Result<RunRecord> begin_rank(
+      const std::filesystem::path& dir, const std::vector<std::string>& program,
+      const std::vector<std::string>& arguments) {
     return begin_at(dir, program, arguments);
   }
 
@@ -40,12 +41,13 @@ class RunRecord {
   /// What the program reads (runs::look_at_inputs), for env.json.
   void saw(std::map<std::string, std::string> inputs) { inputs_ = std::move(inputs); }
   /// The command that is about to run, before it runs; `environment` of one that runs already.
-  [[nodiscard]] base::Result<void> about_to_run(const collect::Plan& plan,
-                                                const std::vector<std::string>* environment = nullptr);
+  [[nodiscard]] base::Result<void> about_to_run(
+      const collect::Plan& plan, const std::vector<std::string>* environment = nullptr);
   /// How the program ended.
   [[nodiscard]] base::Result<void> ended(const base::Ended& ended);
   /// Everything is written: hashes, manifest, status.
-  [[nodiscard]] base::Result<void> finish(int exit_code, const std::string& outcome, const std::string& message,
+  [[nodiscard]] base::Result<void> finish(int exit_code, const std::string& outcome,
+                                          const std::string& message,
                                           const std::vector<model::Loss>& losses,
                                           const std::vector<model::Finding>& findings = {});
 
@@ -62,8 +64,9 @@ class RunRecord {
   std::map<std::string, std::string> inputs_;
 };
 
-/// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of: files, groups,
-/// arguments, environment names, and who set each key) into a run directory.
-[[nodiscard]] base::Result<void> write_config(const std::filesystem::path& run, const config::Config& config);
+/// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of:
+/// files, groups, arguments, environment names, and who set each key) into a run directory.
+[[nodiscard]] base::Result<void> write_config(const std::filesystem::path& run,
+                                              const config::Config& config);
 
 }  // namespace rangescope::profile

@@ -1,5 +1,5 @@
-// The reports of a run: one consolidated report of the timeline with what ncu measured, the two Markdown pages,
-// and a folder for each region that ncu measured.
+// The reports of a run: one consolidated report of the timeline with what ncu measured, the two
+// Markdown pages, and a folder for each region that ncu measured.
 
 #include <algorithm>
 #include <charconv>
@@ -31,11 +31,12 @@ namespace {
 // A folder for each kernel that ncu measured, for scripts that expect one kernel a folder:
 //
 //   OUT/<kernel>/details.csv     the kernel's rows of ncu's own details.csv, where ncu wrote it
-//   OUT/<kernel>/durations.svg   how long its calls took on the timeline, where a stage recorded one
-//   OUT/roofline.svg             the regions under the roofs of the GPU
+//   OUT/<kernel>/durations.svg   how long its calls took on the timeline, where a stage recorded
+//   one OUT/roofline.svg             the regions under the roofs of the GPU
 //
-// Folders are named after the kernels as the report has them, with what a file name should not hold replaced. (Since
-// 2025 ncu shortens names in what it prints, so its rows are told apart by the number of their result.)
+// Folders are named after the kernels as the report has them, with what a file name should not hold
+// replaced. (Since 2025 ncu shortens names in what it prints, so its rows are told apart by the
+// number of their result.)
 
 namespace fs = std::filesystem;
 
@@ -61,7 +62,8 @@ DetailsTable details_by_result(std::string_view csv) {
     const std::string_view id = row.cells[id_column];
     std::size_t result = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), result);
-    if (error == std::errc() && end == id.data() + id.size()) table.rows[result].append(row.text).append("\n");
+    if (error == std::errc() && end == id.data() + id.size())
+      table.rows[result].append(row.text).append("\n");
   }
   return table;
 }
@@ -96,7 +98,8 @@ base::Result<void> put(const fs::path& file, const std::string& text) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), file.parent_path().string());
+    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
+                      file.parent_path().string());
   return base::write_file(file, text);
 }
 
@@ -139,8 +142,10 @@ base::Result<void> write_files(const Run& run, const Analyzed& analyzed) {
 
 base::Result<Analyzed> analyze_run(Run& run) {
   const auto captures = captures_to_read(run.folder);
-  if (captures.empty()) return base::fail(base::Code::kNothingCaptured, "no stage had results", run.folder.string());
-  const auto repeats = runs::repeats_of(run.folder);  // the report is of one, with that one's metrics
+  if (captures.empty())
+    return base::fail(base::Code::kNothingCaptured, "no stage had results", run.folder.string());
+  const auto repeats =
+      runs::repeats_of(run.folder);  // the report is of one, with that one's metrics
   Sessions read;
   for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
                                          {&run.by_nsys.session, &run.by_nsys.path},
@@ -148,18 +153,19 @@ base::Result<Analyzed> analyze_run(Run& run) {
     if (*session && !capture->empty()) read.emplace(*capture, std::move(**session));
   base::Result<analyze::tally::Digest> tally;
   const bool of_job = !run.repetition && !runs::job::job_of(run.folder).empty();
-  auto made = analyze_inputs(captures, repeats.empty() ? run.folder : runs::median_repeat(repeats), run.args.analysis,
-                             {}, std::move(read), {}, of_job ? &tally : nullptr);
+  auto made = analyze_inputs(captures, repeats.empty() ? run.folder : runs::median_repeat(repeats),
+                             run.args.analysis, {}, std::move(read), {}, of_job ? &tally : nullptr);
   if (!made || !of_job) return made;
-  auto written = tally ? analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally))
-                       : base::Result<void>(tl::make_unexpected(tally.error()));
+  auto written =
+      tally ? analyze::tally::write(run.folder / analyze::tally::kFileName, std::move(*tally))
+            : base::Result<void>(tl::make_unexpected(tally.error()));
   if (!written) base::detail("no digest: " + base::printable(base::to_string(written.error())));
   return made;
 }
 
 void read_again(Run& run) {
-  for (const auto& [session, capture] :
-       {std::pair{&run.by_native.session, &run.by_native.path}, {&run.by_nsys.session, &run.by_nsys.path}}) {
+  for (const auto& [session, capture] : {std::pair{&run.by_native.session, &run.by_native.path},
+                                         {&run.by_nsys.session, &run.by_nsys.path}}) {
     if (!*session || capture->empty()) continue;
     session->reset();
     if (auto read = read::read_any(*capture)) *session = std::move(*read);
@@ -173,25 +179,32 @@ base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   whole->findings = run.findings;
   for (const runs::Stage& stage : run.runner->stages()) {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;
-    // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is a loss.
-    const bool missing = std::find(run.captured.begin(), run.captured.end(), stage.stage) == run.captured.end();
+    // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is
+    // a loss.
+    const bool missing =
+        std::find(run.captured.begin(), run.captured.end(), stage.stage) == run.captured.end();
     const std::string told = stage.stage + ": ";  // what most messages begin with
     const std::string name = stage.stage + (stage.step.empty() ? "" : ", " + stage.step);
-    const std::string text = name + ": " + stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
+    const std::string text =
+        name + ": " + stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
     if (!missing || stage.stage == "look") {
       whole->notes.push_back(text);
       continue;
     }
-    const auto found = std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& finding) {
-      return finding.id == stage.why || finding.id == stage.stage + "." + stage.why;
-    });
-    model::Loss loss{stage.outcome == "empty" ? model::LossKind("stage_empty") : model::LossKind("stage_failed"), 1,
-                     found != run.findings.end() ? name + " captured nothing: see " + found->id
-                     : stage.cure.empty()        ? text
-                                                 : text + ". " + stage.cure};
-    const auto same = std::find_if(whole->losses.begin(), whole->losses.end(), [&](const model::Loss& other) {
-      return other.kind == loss.kind && other.detail == loss.detail;  // of another attempt
-    });
+    const auto found =
+        std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& finding) {
+          return finding.id == stage.why || finding.id == stage.stage + "." + stage.why;
+        });
+    model::Loss loss{
+        stage.outcome == "empty" ? model::LossKind("stage_empty") : model::LossKind("stage_failed"),
+        1,
+        found != run.findings.end() ? name + " captured nothing: see " + found->id
+        : stage.cure.empty()        ? text
+                                    : text + ". " + stage.cure};
+    const auto same =
+        std::find_if(whole->losses.begin(), whole->losses.end(), [&](const model::Loss& other) {
+          return other.kind == loss.kind && other.detail == loss.detail;  // of another attempt
+        });
     if (same != whole->losses.end())
       ++same->count;
     else
@@ -200,7 +213,8 @@ base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
   if (run.counters && run.args.counters.passes == "auto" && !run.repetition)
     for (const model::Loss& loss : whole->losses)
       if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
-  auto written = write_files(run, analyzed);  // where the disk is full the report is shown all the same
+  auto written =
+      write_files(run, analyzed);  // where the disk is full the report is shown all the same
   if (!show || !run.args.talk.report || runs::job::reports_together(run.folder)) return written;
   if (run.args.talk.report_tells)  // beside the messages of the run
     std::erase_if(whole->notes, [&](const std::string& text) {

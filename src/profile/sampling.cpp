@@ -24,7 +24,8 @@ namespace {
 base::Result<std::vector<sample::Wanted>> wanted_counters(const SampleChoice& choice) {
   std::vector<sample::Wanted> wanted;
   for (const std::string& text : choice.metrics)
-    for (const std::string_view name : base::split(text, ',')) wanted.push_back({std::string(name)});
+    for (const std::string_view name : base::split(text, ','))
+      wanted.push_back({std::string(name)});
   if (!wanted.empty()) return wanted;
   auto groups = TRY(config::sampled_groups());
   for (const model::MetricGroup& group : groups)
@@ -49,7 +50,8 @@ std::string main_module(std::span<const std::string> command) {
   return {};
 }
 
-/// Could a region of this name be of a function that the pattern matches? Of its place only the end is known.
+/// Could a region of this name be of a function that the pattern matches? Of its place only the end
+/// is known.
 bool may_be(std::string_view pattern, const std::string& region) {
   for (;;) {
     if (::fnmatch(std::string(pattern).c_str(), region.c_str(), FNM_NOESCAPE) == 0) return true;
@@ -70,13 +72,16 @@ bool is_seen(const std::string& line, const model::Session& session) {
       return true;
   if (session.launches.empty()) return false;
   const std::size_t equals = line.find('=');
-  const std::string_view pattern = std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
-  const auto names = base::split(std::string_view(line).substr(0, equals == std::string::npos ? 0 : equals), '|');
-  const auto is_named = [&](const std::string& name) {  // one of a|b, or "a or b" where nobody knows which
-    return std::any_of(names.begin(), names.end(), [&](std::string_view one) {
-      return name == one || name.starts_with(std::string(one) + " or ");
-    });
-  };
+  const std::string_view pattern =
+      std::string_view(line).substr(equals == std::string::npos ? 0 : equals + 1);
+  const auto names =
+      base::split(std::string_view(line).substr(0, equals == std::string::npos ? 0 : equals), '|');
+  const auto is_named =
+      [&](const std::string& name) {  // one of a|b, or "a or b" where nobody knows which
+        return std::any_of(names.begin(), names.end(), [&](std::string_view one) {
+          return name == one || name.starts_with(std::string(one) + " or ");
+        });
+      };
   std::unordered_set<model::StringId> asked;  // of millions of ranges few have a name of their own
   return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
     if (!asked.insert(range.name).second) return false;
@@ -97,13 +102,15 @@ base::Result<SamplePlan> plan_sampling(const SampleChoice& choice, const std::st
 }
 
 base::Result<std::optional<sample::Beside>> begin_sampling(const SampleChoice& choice,
-                                                           const std::filesystem::path& captures, bool counters) {
+                                                           const std::filesystem::path& captures,
+                                                           bool counters) {
   if (choice.off) return std::optional<sample::Beside>();
   sample::Options options;
   options.folder = captures / wire::samples::kFolder;
   options.interval_ns = choice.interval_ns.value_or(kAutoSample_ns);
-  // Beside the program's own counters the sampler steps aside whenever they hold the device: only where that was asked
-  // for, since each change of hands costs both some samples and occurrences. Else energy alone.
+  // Beside the program's own counters the sampler steps aside whenever they hold the device: only
+  // where that was asked for, since each change of hands costs both some samples and occurrences.
+  // Else energy alone.
   if (!counters || choice.interval_ns) {
     options.wanted = TRY(wanted_counters(choice));
   }
@@ -121,7 +128,8 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
   std::vector<sample::cpu::CounterEvent> events;
   if (choice.cpu_counters.empty()) return events;
   if (choice.cpu_off)
-    return base::fail(base::Code::kUsage, "the CPU's counters are read with its samples, and those are off",
+    return base::fail(base::Code::kUsage,
+                      "the CPU's counters are read with its samples, and those are off",
                       "--cpu-counters", "Leave out --cpu off");
   auto groups = TRY(config::cpu_counter_groups());
   const auto add = [&](const std::string& name) {
@@ -136,16 +144,19 @@ base::Result<std::vector<sample::cpu::CounterEvent>> wanted_events(const SampleC
   for (const std::string& text : choice.cpu_counters) {
     for (const std::string_view item : base::split(text, ',')) {
       const std::string name(base::trim(item));
-      const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
+      const auto group =
+          std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
       if (group == groups.end() && add(name)) continue;
       if (group == groups.end()) {
         const std::string near = base::did_you_mean(name, known);
-        return base::fail(base::Code::kUsage, "there is no counter of the CPU '" + base::printable(name) + "'",
-                          "--cpu-counters", near.empty() ? "Write some of " + base::join(known, ", ") : near);
+        return base::fail(
+            base::Code::kUsage, "there is no counter of the CPU '" + base::printable(name) + "'",
+            "--cpu-counters", near.empty() ? "Write some of " + base::join(known, ", ") : near);
       }
       for (const model::GroupCounter& counter : group->counters)
         if (!add(counter.any.front()))
-          return base::fail(base::Code::kConfig, "there is no counter of the CPU '" + counter.any.front() + "'",
+          return base::fail(base::Code::kConfig,
+                            "there is no counter of the CPU '" + counter.any.front() + "'",
                             group->file, base::did_you_mean(counter.any.front(), known));
     }
   }
@@ -168,11 +179,13 @@ std::string regions_of(const std::map<std::string, std::string>& settings) {
   const auto lines = [&](const char* setting, const char* key, const std::string& otherwise) {
     const auto set = settings.find(setting);
     std::string out;
-    for (const std::string_view line : base::split(set != settings.end() ? set->second : otherwise, '\n'))
+    for (const std::string_view line :
+         base::split(set != settings.end() ? set->second : otherwise, '\n'))
       if (!line.empty()) out += std::string(key) + " " + std::string(line) + "\n";
     return out;
   };
-  return lines(wire::kModules, wire::cpu::kModulesKey, "auto") + lines(wire::kFunctions, wire::cpu::kFunctionsKey, "") +
+  return lines(wire::kModules, wire::cpu::kModulesKey, "auto") +
+         lines(wire::kFunctions, wire::cpu::kFunctionsKey, "") +
          lines(wire::kPhases, wire::cpu::kPhasesKey, "");
 }
 
@@ -180,27 +193,31 @@ std::string name_main(std::string_view patterns, std::span<const std::string> co
   const std::string module = main_module(command);
   std::vector<std::string> lines;
   for (const std::string_view line : base::split(patterns, '\n')) {
-    const std::size_t equals = line.find('='), begin = equals == std::string_view::npos ? 0 : equals + 1;
+    const std::size_t equals = line.find('='),
+                      begin = equals == std::string_view::npos ? 0 : equals + 1;
     const std::string_view pattern = line.substr(begin);
     const bool is_main = pattern == kMain || pattern.starts_with(std::string(kMain) + ".");
-    lines.push_back(is_main && !module.empty()
-                        ? std::string(line.substr(0, begin)) + module + std::string(pattern.substr(kMain.size()))
-                        : std::string(line));
+    lines.push_back(is_main && !module.empty() ? std::string(line.substr(0, begin)) + module +
+                                                     std::string(pattern.substr(kMain.size()))
+                                               : std::string(line));
   }
   return base::join(lines, "\n");
 }
 
-std::string unmatched_functions(const std::vector<std::string>& patterns, std::span<const std::string> command,
-                                const model::Session& session, std::string_view option) {
+std::string unmatched_functions(const std::vector<std::string>& patterns,
+                                std::span<const std::string> command, const model::Session& session,
+                                std::string_view option) {
   std::vector<std::string> unmatched;
   for (const std::string& pattern : patterns)
-    if (!is_seen(name_main(pattern, command), session)) unmatched.push_back("'" + base::printable(pattern) + "'");
+    if (!is_seen(name_main(pattern, command), session))
+      unmatched.push_back("'" + base::printable(pattern) + "'");
   if (unmatched.empty()) return {};
-  std::string text =
-      std::string(option) + " " + base::join(unmatched, ", ") + " matched no Python function that was seen";
+  std::string text = std::string(option) + " " + base::join(unmatched, ", ") +
+                     " matched no Python function that was seen";
   const std::string module = main_module(command);
   return text + (module.empty() ? "; a pattern is FILE.FUNCTION, as in 'train.*' of train.py"
-                                : "; those of the script are '" + base::printable(module) + ".*' or '__main__.*'");
+                                : "; those of the script are '" + base::printable(module) +
+                                      ".*' or '__main__.*'");
 }
 
 base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice& choice,
@@ -210,31 +227,37 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   sample::cpu::Options options;
   options.folder = captures / wire::cpu::kFolder;
   options.interval_ns = 1'000'000'000 / choice.cpu_hz.value_or(kAutoCpu_hz);
-  if (!choice.cpu_hz && !(to != nullptr && to->of_ours)) options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
+  if (!choice.cpu_hz && !(to != nullptr && to->of_ours))
+    options.short_interval_ns = 1'000'000'000 / kOftenCpu_hz;
   options.counters = TRY(wanted_events(choice));
   options.may_poll = !choice.cpu_hz && choice.cpu_counters.empty();
   options.regions = choice.regions;
   options.cache = names_cache();
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);
-  auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to) : sample::cpu::Recorder::start(options);
+  auto begun = to != nullptr ? sample::cpu::Recorder::attach(options, *to)
+                             : sample::cpu::Recorder::start(options);
   if (begun) return std::optional(std::move(*begun));
-  const bool asked = (to != nullptr && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
+  const bool asked =
+      (to != nullptr && !to->of_ours) || choice.cpu_hz || !choice.cpu_counters.empty();
   if (!asked) {
     base::detail("the CPU is not sampled: " + begun.error().what);
-    if (sample::cpu::leave_refusal(options.folder, begun.error())) return std::optional<sample::cpu::Recorder>();
+    if (sample::cpu::leave_refusal(options.folder, begun.error()))
+      return std::optional<sample::cpu::Recorder>();
   }
   std::filesystem::remove_all(options.folder, error);
   if (asked) return base::fail(std::move(begun));
   return std::optional<sample::cpu::Recorder>();
 }
 
-void end_cpu(std::optional<sample::cpu::Recorder>& recorder, const std::filesystem::path& captures) {
+void end_cpu(std::optional<sample::cpu::Recorder>& recorder,
+             const std::filesystem::path& captures) {
   if (!recorder) return;
   recorder->finish();
   std::error_code error;
   const std::filesystem::path folder = base::in_place(captures);
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
     if (entry->path().filename() != wire::cpu::kFolder) return;
   std::filesystem::remove_all(folder / wire::cpu::kFolder, error);
 }

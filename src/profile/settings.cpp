@@ -13,13 +13,15 @@ namespace {
 std::vector<std::string> texts(const config::Config& config, const std::string& path) {
   const config::Value* value = config.get(path);
   if (!value) return {};
-  if (const auto ns = config.duration(path); ns && config::find_key(path)->type == config::KeyType::kDuration)
+  if (const auto ns = config.duration(path);
+      ns && config::find_key(path)->type == config::KeyType::kDuration)
     return {std::to_string(std::chrono::ceil<std::chrono::seconds>(*ns).count())};
   return config.list(path);
 }
 
 template <class Table, class Options>
-void fill(const config::Config& config, const std::string& section, const Table& table, Options& options) {
+void fill(const config::Config& config, const std::string& section, const Table& table,
+          Options& options) {
   for (const auto& row : table) {
     const std::string key(row.key), path = section + key;
     if (auto values = texts(config, path); !values.empty()) options.values[key] = std::move(values);
@@ -30,7 +32,8 @@ void fill(const config::Config& config, const std::string& section, const Table&
 
 /// What was written for a key or its alias, and the name of the one that counts.
 base::Result<std::pair<std::vector<std::string>, std::string>> latest(const config::Config& config,
-                                                                      std::string_view key, std::string_view alias) {
+                                                                      std::string_view key,
+                                                                      std::string_view alias) {
   std::string_view chosen = key;
   bool given[2] = {};
   for (const config::Assignment& done : config.history) {
@@ -49,7 +52,8 @@ base::Result<std::pair<std::vector<std::string>, std::string>> latest(const conf
 
 /// Parses the texts of a key; an error names the option that gave them, or the key.
 template <class Take>
-base::Result<void> take_key(const config::Config& config, std::string_view key, std::string_view alias, Take take) {
+base::Result<void> take_key(const config::Config& config, std::string_view key,
+                            std::string_view alias, Take take) {
   const auto texts = TRY(latest(config, key, alias));
   for (const std::string& text : texts.first) {
     if (auto taken = take(text); !taken) {
@@ -69,13 +73,15 @@ base::Result<void> take_key(const config::Config& config, std::string_view key, 
 
 base::Result<model::RangeSelection> ranges_of(const config::Config& config) {
   model::RangeSelection ranges;
-  for (const auto& [name, into] : {std::pair{"include", &ranges.include}, {"exclude", &ranges.exclude}}) {
+  for (const auto& [name, into] :
+       {std::pair{"include", &ranges.include}, {"exclude", &ranges.exclude}}) {
     const auto take = [&, to = into](const std::string& text) -> base::Result<void> {
       auto terms = TRY(model::parse_terms(text, &ranges.notes));
       std::move(terms.begin(), terms.end(), std::back_inserter(*to));
       return {};
     };
-    TRY(take_key(config, std::string("ranges.") + name, std::string("pipeline.ncu.ncu_cli.nvtx.") + name, take));
+    TRY(take_key(config, std::string("ranges.") + name,
+                 std::string("pipeline.ncu.ncu_cli.nvtx.") + name, take));
   }
   return ranges;
 }
@@ -105,7 +111,8 @@ std::string_view gating_key(const config::Config& config) {
   if (config.origin("pipeline.nsys.nvtx_capture").on_command_line() &&
       !config.list("pipeline.nsys.nvtx_capture").empty())
     return "pipeline.nsys.nvtx_capture";
-  const bool gated = config.text(kCaptureRange).value_or("none") != "none" && !opens_window_by_calls(config);
+  const bool gated =
+      config.text(kCaptureRange).value_or("none") != "none" && !opens_window_by_calls(config);
   return gated ? kCaptureRange : std::string_view{};
 }
 
@@ -121,23 +128,28 @@ void warn_of_idle_keys(const config::Config& config) {
     for (const std::string stage : {"nsys", "ncu"}) {
       const std::string section = "pipeline." + stage + ".";
       // Aliases mean every stage.
-      const bool common =
-          done.key.find(".nvtx.") != std::string::npos || done.key == "pipeline.ncu.ncu_cli.kernel_name";
+      const bool common = done.key.find(".nvtx.") != std::string::npos ||
+                          done.key == "pipeline.ncu.ncu_cli.kernel_name";
       if (done.key == kCaptureRange && opens_window_by_calls(config)) continue;
-      if (common || !done.key.starts_with(section) || done.key == section + "enable" || config.flag(section + "enable"))
+      if (common || !done.key.starts_with(section) || done.key == section + "enable" ||
+          config.flag(section + "enable"))
         continue;
       idle[stage] += (idle[stage].empty() ? "" : ", ") + done.key;
     }
   }
-  if (config.list("pipeline.native.metrics").empty() && config.text("pipeline.native.pc").value_or("off") == "off")
+  if (config.list("pipeline.native.metrics").empty() &&
+      config.text("pipeline.native.pc").value_or("off") == "off")
     for (const config::Assignment& done : config.history)
       for (const std::string_view key :
            {"per", "rounds", "passes", "flush_caches", "arm_wait", "skip_first", "trace_first"})
         if (done.origin.on_command_line() && done.key == "pipeline.native." + std::string(key))
-          base::warn("no metrics are requested, so there is no use for " + done.key + "; add --metrics");
-  if (config.integer("ranges.every").value_or(1) > 1 && config.list("pipeline.native.metrics").empty() &&
-      !config.flag("pipeline.ncu.enable"))
-    base::warn("no counters are requested, so ranges.every has no effect: traces hold every instance; add --metrics");
+          base::warn("no metrics are requested, so there is no use for " + done.key +
+                     "; add --metrics");
+  if (config.integer("ranges.every").value_or(1) > 1 &&
+      config.list("pipeline.native.metrics").empty() && !config.flag("pipeline.ncu.enable"))
+    base::warn(
+        "no counters are requested, so ranges.every has no effect: traces hold every instance; add "
+        "--metrics");
   for (const auto& [stage, keys] : idle)
     base::warn(stage + " is off, so there is no use for " + keys + "; add --" + stage);
 }
@@ -153,7 +165,8 @@ void warn_of_a_list(const model::RangeTerm& term) {
   };
   if (term.written.find('|') != std::string::npos) {
     const std::string regex = "regex:^(" + written + ")$/";
-    base::warn("'" + written + "' is one name, with a bar in it." + list_of("|") + ", or '" + regex + "'");
+    base::warn("'" + written + "' is one name, with a bar in it." + list_of("|") + ", or '" +
+               regex + "'");
   }
   const model::RangeExpression::Parts& parts = term.forms.front().parts();
   const bool start_end = parts.kind == model::RangeKind::kStartEnd;
@@ -181,7 +194,8 @@ collect::nsys::Options nsys_options(const config::Config& config) {
   collect::nsys::Options options;
   fill(config, "pipeline.nsys.", collect::option_table("nsys"), options);
   options.gating = config.flag("pipeline.nsys.gating_nvtx");
-  if (!options.gating && config.set_by_user("pipeline.nsys.gating_nvtx")) options.asked.insert("capture_range");
+  if (!options.gating && config.set_by_user("pipeline.nsys.gating_nvtx"))
+    options.asked.insert("capture_range");
   options.env = config.map("pipeline.nsys.env");
   return options;
 }
@@ -194,24 +208,28 @@ collect::ncu::Options ncu_options(const config::Config& config) {
   return options;
 }
 
-std::vector<std::string> ncu_metrics(const std::vector<std::string>& names, std::span<const model::MetricGroup> groups,
-                                     const collect::Abilities& ncu, std::vector<std::string>& notes) {
+std::vector<std::string> ncu_metrics(const std::vector<std::string>& names,
+                                     std::span<const model::MetricGroup> groups,
+                                     const collect::Abilities& ncu,
+                                     std::vector<std::string>& notes) {
   std::vector<std::string> out;
   const auto add = [&](const std::string& name) {
     if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   };
   for (const std::string& name : names) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
     if (group == groups.end()) {
       add(name);
       continue;
     }
     std::vector<std::string> lacking;
     for (const model::GroupCounter& counter : group->counters) {
-      const auto found = std::find_if(counter.any.begin(), counter.any.end(), [&](const std::string& metric) {
-        return ncu.metrics.empty() || ncu.metrics_elsewhere ||
-               ncu.metrics.count(metric.substr(0, metric.find('.'))) > 0;
-      });
+      const auto found =
+          std::find_if(counter.any.begin(), counter.any.end(), [&](const std::string& metric) {
+            return ncu.metrics.empty() || ncu.metrics_elsewhere ||
+                   ncu.metrics.count(metric.substr(0, metric.find('.'))) > 0;
+          });
       if (found != counter.any.end())
         add(*found);
       else if (!counter.absent)
@@ -220,8 +238,8 @@ std::vector<std::string> ncu_metrics(const std::vector<std::string>& names, std:
     const std::string all = "its " + base::counted(group->counters.size(), "counter");
     notes.push_back("metric group '" + name + "': " +
                     (lacking.empty() ? all + " asked for by name"
-                                     : "this ncu lacks " + std::to_string(lacking.size()) + " of " + all + ": " +
-                                           base::join(lacking, ", ")));
+                                     : "this ncu lacks " + std::to_string(lacking.size()) + " of " +
+                                           all + ": " + base::join(lacking, ", ")));
   }
   return out;
 }
@@ -230,8 +248,10 @@ collect::Request base_request(const config::Config& config, const std::filesyste
   collect::Request request;
   request.command = config.list("workload.command");
   std::error_code ignored;
-  request.cwd = std::filesystem::absolute(config.text("workload.cwd").value_or("."), ignored).lexically_normal();
-  if (request.cwd.has_relative_path() && request.cwd.filename().empty()) request.cwd = request.cwd.parent_path();
+  request.cwd = std::filesystem::absolute(config.text("workload.cwd").value_or("."), ignored)
+                    .lexically_normal();
+  if (request.cwd.has_relative_path() && request.cwd.filename().empty())
+    request.cwd = request.cwd.parent_path();
   request.env = config.map("workload.env");
   request.run_dir = std::filesystem::absolute(run, ignored).lexically_normal();
   request.timeout = config.duration("run.timeout");

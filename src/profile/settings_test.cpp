@@ -11,7 +11,8 @@ namespace settings_test {
 using Words = std::vector<std::string>;
 
 /// The shipped configuration with these assignments, by the command line or by the environment.
-config::Config composed(const Words& assignments, config::Source source = config::Source::kOverride) {
+config::Config composed(const Words& assignments,
+                        config::Source source = config::Source::kOverride) {
   config::Inputs inputs;
   inputs.shipped = std::filesystem::path(base::source_dir) / "conf";
   for (const std::string& word : assignments) {
@@ -38,15 +39,18 @@ TEST(Ranges, OfAKeyAndItsAliasTheLastOneCounts) {
   EXPECT_EQ(included(composed({"ranges.include=decode"})), Words{"decode"});
   EXPECT_EQ(included(composed({kAlias + "=decode"})), Words{"decode"});
   const config::Source variable = config::Source::kEnvironment;
-  EXPECT_EQ(included(composed({kAlias + "=decode", "ranges.include=prefill"}, variable)), Words{"prefill"});
-  EXPECT_EQ(included(composed({"ranges.include=prefill", kAlias + "=decode"}, variable)), Words{"decode"});
+  EXPECT_EQ(included(composed({kAlias + "=decode", "ranges.include=prefill"}, variable)),
+            Words{"prefill"});
+  EXPECT_EQ(included(composed({"ranges.include=prefill", kAlias + "=decode"}, variable)),
+            Words{"decode"});
 }
 
 TEST(Ranges, AKeyAndItsAliasOnOneCommandLineAreRefused) {
   const auto ranges = ranges_of(composed({"ranges.include=prefill", kAlias + "=decode"}));
   ASSERT_FALSE(ranges.has_value());
   EXPECT_EQ(ranges.error().code, base::Code::kUsage);
-  EXPECT_EQ(ranges.error().what, "two names of one option: --nvtx-include is another name of --include");
+  EXPECT_EQ(ranges.error().what,
+            "two names of one option: --nvtx-include is another name of --include");
 }
 
 TEST(Ranges, OneThatIsIncludedAndExcludedIsRefused) {
@@ -67,8 +71,10 @@ TEST(Ranges, AListThatIsNoneIsWarnedOf) {
     EXPECT_TRUE(check_ranges(*model::RangeSelection::parse({written}, {})));
     return testing::internal::GetCapturedStderr();
   };
-  EXPECT_NE(said_of("step,decode").find("For several ranges write 'step;decode'"), std::string::npos);
-  EXPECT_NE(said_of("step|decode").find("For several ranges write 'step;decode'"), std::string::npos);
+  EXPECT_NE(said_of("step,decode").find("For several ranges write 'step;decode'"),
+            std::string::npos);
+  EXPECT_NE(said_of("step|decode").find("For several ranges write 'step;decode'"),
+            std::string::npos);
   EXPECT_EQ(said_of("step;decode"), "");
   EXPECT_EQ(said_of("step/,decode/"), "");
   EXPECT_EQ(said_of("step/decode/"), "");
@@ -78,9 +84,11 @@ TEST(Ranges, AListThatIsNoneIsWarnedOf) {
 TEST(Gating, AsksForNsysUnlessSomebodyDecided) {
   EXPECT_EQ(gating_key(composed({})), "");
   EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true"})), "pipeline.nsys.gating_nvtx");
-  EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "pipeline.nsys.enable=false"})), "");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "pipeline.nsys.enable=false"})),
+            "");
   EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "collector=native"})), "");
-  EXPECT_EQ(gating_key(composed({"pipeline.nsys.nvtx_capture=decode"})), "pipeline.nsys.nvtx_capture");
+  EXPECT_EQ(gating_key(composed({"pipeline.nsys.nvtx_capture=decode"})),
+            "pipeline.nsys.nvtx_capture");
   const config::Source variable = config::Source::kEnvironment;
   EXPECT_EQ(gating_key(composed({"pipeline.nsys.nvtx_capture=decode"}, variable)), "");
   EXPECT_EQ(gating_key(composed({"pipeline.nsys.gating_nvtx=true", "collector=native"}, variable)),

@@ -33,11 +33,13 @@ base::Result<model::Digest> load_run(const fs::path& run, const SideOptions& opt
   if (!captures.empty()) return analyzed(captures, run, options);
   std::error_code error;
   if (fs::exists(run / "report.json", error)) return runs::read_report(run / "report.json");
-  return base::fail(base::Code::kNothingCaptured, "the run holds no capture and no report", run.string(),
+  return base::fail(base::Code::kNothingCaptured, "the run holds no capture and no report",
+                    run.string(),
                     "See what happened: rangescope runs show " + base::shell_quote(run.string()));
 }
 
-base::Result<void> add_file(const fs::path& file, const SideOptions& options, std::vector<model::Digest>& into) {
+base::Result<void> add_file(const fs::path& file, const SideOptions& options,
+                            std::vector<model::Digest>& into) {
   const auto schema = runs::json_schema_of(file);
   if (schema == "rangescope.baseline/1") {
     auto baseline = TRY(runs::read_baseline(file));
@@ -53,7 +55,8 @@ std::vector<fs::path> reports_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".json" && runs::json_schema_of(entry.path())) files.push_back(entry.path());
+    if (entry.path().extension() == ".json" && runs::json_schema_of(entry.path()))
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -61,7 +64,8 @@ std::vector<fs::path> reports_in(const fs::path& folder) {
 
 }  // namespace
 
-base::Result<model::Side> load_stored(const std::string& written, const std::vector<model::Digest>* now) {
+base::Result<model::Side> load_stored(const std::string& written,
+                                      const std::vector<model::Digest>* now) {
   const runs::StoreAddress address = runs::split_address(written);
   const auto store = TRY(runs::Store::open(address.url));
   return store.load(address.push, now);
@@ -88,7 +92,8 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
       std::vector<fs::path> all;
       for (const fs::path& run : inside) {
         const auto repeats = runs::repeats_of(run);
-        repeats.empty() ? all.push_back(run) : (void)all.insert(all.end(), repeats.begin(), repeats.end());
+        repeats.empty() ? all.push_back(run)
+                        : (void)all.insert(all.end(), repeats.begin(), repeats.end());
       }
       loaded = add_runs(all);
     } else if (!reports.empty()) {
@@ -117,7 +122,8 @@ base::Result<model::Side> load_side(const std::string& written, const SideOption
 
 base::Result<model::Side> load_pushed(const std::string& written, const SideOptions& options) {
   if (base::Postgres::is_address(written))
-    return base::fail(base::Code::kUsage, "this is a store, not a run to push", "RUN", "Name a run");
+    return base::fail(base::Code::kUsage, "this is a store, not a run to push", "RUN",
+                      "Name a run");
   const auto job = TRY(runs::job::find_job(options.root, written));
   if (job) {
     analyze::Options analysis;
@@ -129,18 +135,22 @@ base::Result<model::Side> load_pushed(const std::string& written, const SideOpti
   if (!side) return side;
   const fs::path label = fs::path(side->label).lexically_normal();
   side->label = (label.has_filename() ? label : label.parent_path()).filename().string();
-  if (const std::string& id = side->runs.front().run.id; side->runs.size() == 1 && !id.empty()) side->label = id;
+  if (const std::string& id = side->runs.front().run.id; side->runs.size() == 1 && !id.empty())
+    side->label = id;
   return side;
 }
 
-base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& name, model::Side side) {
+base::Result<fs::path> save_baseline(const fs::path& folder, const std::string& name,
+                                     model::Side side) {
   TRY(analyze::check_repetitions(side));
   for (const model::Digest& run : side.runs)
     if (run.run.exit_code.value_or(0) != 0 || run.run.signal)
-      return base::fail(base::Code::kNotComparable, "the program failed, so its numbers cannot be a baseline",
-                        run.run.id, "Make it end with 0 first");
+      return base::fail(base::Code::kNotComparable,
+                        "the program failed, so its numbers cannot be a baseline", run.run.id,
+                        "Make it end with 0 first");
   std::string machine = runs::machine_kind(side.runs.front());
-  return runs::save_baseline(folder, {name, std::move(machine), runs::unix_now_ns(), std::move(side.runs)});
+  return runs::save_baseline(folder,
+                             {name, std::move(machine), runs::unix_now_ns(), std::move(side.runs)});
 }
 
 }  // namespace rangescope::profile

@@ -32,7 +32,8 @@ std::string subject(const model::Session& session, const model::Measurement& one
   if (one.scope == model::MeasuredScope::kRange) return "(range)";
   if (one.scope == model::MeasuredScope::kGraph) return "(graph)";
   if (one.kernel_name < session.kernel_names.size())
-    return std::string(session.strings.view(analyze::shown_name(session.kernel_names[one.kernel_name])));
+    return std::string(
+        session.strings.view(analyze::shown_name(session.kernel_names[one.kernel_name])));
   return "(command list)";
 }
 
@@ -86,14 +87,16 @@ class Splitter {
     std::size_t results;
   };
 
-  /// llm-perf-opt's name of the folder: the range's name, which holds its levels (A::A1), with a `_` for every
-  /// character that is no letter, digit, `.`, `_` or `-`.
+  /// llm-perf-opt's name of the folder: the range's name, which holds its levels (A::A1), with a
+  /// `_` for every character that is no letter, digit, `.`, `_` or `-`.
   static std::string alias_of(const Written& one) {
     if (one.region == nullptr) return {};
     const std::string& own = one.region->path.back();
-    std::string name = own.find("::") != std::string::npos ? own : base::join(one.region->path, "::");
+    std::string name =
+        own.find("::") != std::string::npos ? own : base::join(one.region->path, "::");
     for (char& c : name)
-      if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-')) c = '_';
+      if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-'))
+        c = '_';
     return name;
   }
 
@@ -105,7 +108,8 @@ class Splitter {
     json.field("schema", "rangescope.regions/1");
     json.open_array("regions");
     std::string table =
-        "# Regions\n\n| region | folder | results | instances | kernels | kernel time | measured each | bound |\n"
+        "# Regions\n\n| region | folder | results | instances | kernels | kernel time | measured "
+        "each | bound |\n"
         "|---|---|---:|---:|---:|---:|---:|---|\n";
     for (const Written& one : written_) {
       json.open_object();
@@ -127,15 +131,16 @@ class Splitter {
         const auto measured = one.region->metrics.find("gpu__time_duration.sum");
         if (measured != one.region->metrics.end() && measured->second.absent.empty())
           each = base::format_ns(measured->second.value);  // the mean of one occurrence
-        if (const auto all = model::find_measure("gpu.kernel_ns")->get(*one.region)) total = base::format_ns(*all);
+        if (const auto all = model::find_measure("gpu.kernel_ns")->get(*one.region))
+          total = base::format_ns(*all);
         if (one.region->gpu) kernels = base::format_count(one.region->gpu->kernels);
         if (one.region->occurrences >= 0) occurrences = base::format_count(one.region->occurrences);
       }
       json.field("bound", bound);
       json.close();
-      table += "| " + report::md_escaped(one.title) + " | [" + one.folder + "](" + one.folder + "/sections.txt) | " +
-               std::to_string(one.results) + " | " + occurrences + " | " + kernels + " | " + total + " | " + each +
-               " | " + report::md_escaped(bound) + " |\n";
+      table += "| " + report::md_escaped(one.title) + " | [" + one.folder + "](" + one.folder +
+               "/sections.txt) | " + std::to_string(one.results) + " | " + occurrences + " | " +
+               kernels + " | " + total + " | " + each + " | " + report::md_escaped(bound) + " |\n";
     }
     json.close();
     json.close();
@@ -144,15 +149,19 @@ class Splitter {
     return base::write_file(out / "report.md", table);
   }
 
-  base::Result<void> write(const fs::path& out, const std::string& title, const model::Region* region,
-                           const std::vector<std::uint32_t>& results) {
+  base::Result<void> write(const fs::path& out, const std::string& title,
+                           const model::Region* region, const std::vector<std::uint32_t>& results) {
     // report.json and report.md are beside the folders.
-    const fs::path folder = out / base::sanitize_component(title.starts_with("report.") ? title + " " : title);
+    const fs::path folder =
+        out / base::sanitize_component(title.starts_with("report.") ? title + " " : title);
     std::error_code error;
     fs::create_directories(folder, error);
-    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+    if (error)
+      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
+                        folder.string());
     const model::Report part = part_of(analyzed_.report, region);
-    const auto json = report::find_exporter("json"), table = report::find_exporter(report::kDefaultFormat);
+    const auto json = report::find_exporter("json"),
+               table = report::find_exporter(report::kDefaultFormat);
     if (!json || !table) return base::fail(base::Code::kInternal, "no exporter");
     report::FileSink sink(folder / "report.json");
     TRY((*json)->write(part, nullptr, {}, sink));
@@ -171,26 +180,31 @@ class Splitter {
     return base::write_file(folder / "sections.txt", text.text());
   }
 
-  [[nodiscard]] std::string metrics(const model::Region* region, const std::vector<std::uint32_t>& results) const {
+  [[nodiscard]] std::string metrics(const model::Region* region,
+                                    const std::vector<std::uint32_t>& results) const {
     std::string rows = "result,what,occurrence,metric,unit,value\n";
     if (region != nullptr) {
       const auto own = [&](std::string_view metric, std::string_view unit, double value) {
-        rows += fmt::format(",(region),,{},{},{}\n", report::csv_field(metric), report::csv_field(unit), value);
+        rows += fmt::format(",(region),,{},{},{}\n", report::csv_field(metric),
+                            report::csv_field(unit), value);
       };
       for (const model::Measure& measure : model::measures())
-        if (const auto value = measure.get(*region)) own(measure.tag, model::unit_name(measure.unit), *value);
+        if (const auto value = measure.get(*region))
+          own(measure.tag, model::unit_name(measure.unit), *value);
       for (const auto& [name, metric] : region->metrics)
         if (metric.absent.empty()) own(name, metric.unit, metric.value);
     }
     for (const std::uint32_t index : results) {
       const model::Measurement& one = session_.measurements[index];
       const std::string what = report::csv_field(subject(session_, one)),
-                        occurrence = one.occurrence == model::kNone ? "" : std::to_string(one.occurrence);
+                        occurrence =
+                            one.occurrence == model::kNone ? "" : std::to_string(one.occurrence);
       for (const model::MetricValue& value : one.values) {
         if (value.metric >= session_.metrics.size()) continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence, report::csv_field(metric.name),
-                            report::csv_field(metric.unit), value.value);
+        rows += fmt::format("{},{},{},{},{},{}\n", index, what, occurrence,
+                            report::csv_field(metric.name), report::csv_field(metric.unit),
+                            value.value);
       }
     }
     return rows;
@@ -204,8 +218,8 @@ class Splitter {
       for (const model::MetricValue& value : one.values) {
         if (value.metric >= session_.metrics.size()) continue;
         const model::MetricDef& metric = session_.metrics[value.metric];
-        out.write(
-            fmt::format("  {:<60} {}{}{}\n", metric.name, value.value, metric.unit.empty() ? "" : " ", metric.unit));
+        out.write(fmt::format("  {:<60} {}{}{}\n", metric.name, value.value,
+                              metric.unit.empty() ? "" : " ", metric.unit));
       }
     }
   }
@@ -217,7 +231,8 @@ class Splitter {
 
 }  // namespace
 
-base::Result<std::size_t> split_regions(const fs::path& out, const Analyzed& analyzed, bool measured_only) {
+base::Result<std::size_t> split_regions(const fs::path& out, const Analyzed& analyzed,
+                                        bool measured_only) {
   return Splitter(analyzed).run(out, measured_only);
 }
 

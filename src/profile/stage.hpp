@@ -1,5 +1,6 @@
-// The stages of a run, and what they share. A run is a list of them, made by engine.cpp from what was asked for; each
-// is prepared, printed (--dry-run) or run in its turn, and knows nothing of the others but what they left in `Run`.
+// The stages of a run, and what they share. A run is a list of them, made by engine.cpp from what
+// was asked for; each is prepared, printed (--dry-run) or run in its turn, and knows nothing of the
+// others but what they left in `Run`.
 #pragma once
 
 #include <chrono>
@@ -38,7 +39,8 @@ struct Conclusion {
 /// What a stage has read, for those after it and for the report.
 struct StageData {
   std::optional<model::Session> session;
-  std::filesystem::path path;  ///< of the capture that it is the whole of; "" where several were joined
+  std::filesystem::path
+      path;  ///< of the capture that it is the whole of; "" where several were joined
 };
 
 struct Explanation {
@@ -48,7 +50,8 @@ struct Explanation {
 
 /// One object a run, and one a repetition.
 struct Run {
-  Run(const config::Config& composed, Settings settings) : config(composed), args(std::move(settings)) {}
+  Run(const config::Config& composed, Settings settings)
+      : config(composed), args(std::move(settings)) {}
 
   // What is asked for.
   const config::Config& config;
@@ -56,12 +59,12 @@ struct Run {
   struct {
     bool native = false, nsys = false, ncu = false;
   } asked;
-  bool repetition = false;                    ///< this is one of several
-  model::RangeSelection ranges;               ///< what is left to measure; kinds settled once they were seen
+  bool repetition = false;       ///< this is one of several
+  model::RangeSelection ranges;  ///< what is left to measure; kinds settled once they were seen
   std::optional<PreparedCounters> counters;   ///< what the native stage counts
   std::map<std::string, std::string> inputs;  ///< of the program, as they were found
   std::string no_counters;                    ///< why it does not
-  std::optional<model::Finding> uncounted;    ///< the same, where metrics were asked for all the same
+  std::optional<model::Finding> uncounted;  ///< the same, where metrics were asked for all the same
 
   // Where it is kept.
   std::filesystem::path folder;
@@ -80,11 +83,13 @@ struct Run {
   bool unopened = false;               ///< windows were asked for, and none came
   std::optional<Conclusion> repeated;  ///< of the repetition that ended the series
   Conclusion concluded;
-  std::vector<model::Loss> cut;           ///< of stages that have results: the time limit, counters that failed
+  std::vector<model::Loss>
+      cut;  ///< of stages that have results: the time limit, counters that failed
   std::vector<Explanation> explanations;  ///< why something is missing
   std::vector<model::Finding> findings;   ///< the same, as causes with cures
-  std::vector<std::pair<std::string, collect::Outcome>> outcomes;  ///< of tools that captured nothing
-  bool nsys_gated = false;                                         ///< by a range, and at registered strings only
+  std::vector<std::pair<std::string, collect::Outcome>>
+      outcomes;             ///< of tools that captured nothing
+  bool nsys_gated = false;  ///< by a range, and at registered strings only
   base::Code worst = base::Code::kNothingCaptured;
   std::vector<std::string> notes;
 
@@ -92,7 +97,8 @@ struct Run {
   [[nodiscard]] const model::Session* timeline() const;
   /// Said now and in the report, once.
   void note(const std::string& text);
-  /// A stage with results that the time limit ended: what came after is missing, and every report lists it.
+  /// A stage with results that the time limit ended: what came after is missing, and every report
+  /// lists it.
   void cut_short(const std::string& stage, const base::Ended& ended);
   /// The program failed by itself, or somebody interrupted: no further stage is begun.
   [[nodiscard]] bool over() const { return program_failed || repeated || runner->interrupted(); }
@@ -123,7 +129,8 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 [[nodiscard]] std::unique_ptr<Stage> idle_stage(Run& run, std::chrono::nanoseconds limit);
 [[nodiscard]] std::unique_ptr<Stage> warm_up_stage(Run& run);
 [[nodiscard]] std::unique_ptr<Stage> native_stage(Run& run);
-/// Runs the program only to see its ranges: what fails there stops nothing. `why`: for a note, "" for none.
+/// Runs the program only to see its ranges: what fails there stops nothing. `why`: for a note, ""
+/// for none.
 [[nodiscard]] std::unique_ptr<Stage> look_stage(Run& run, std::string why);
 /// The native stage several times, each a run of its own below the whole (docs/design/repeats.md).
 [[nodiscard]] std::unique_ptr<Stage> repeated_stage(Run& run);
@@ -135,7 +142,8 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 /// Runs the stages and concludes; `record` is the directory, just begun.
 [[nodiscard]] Done run_in(Run& run, RunRecord record, const Stages& stages);
 
-/// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks. Without ncu it must.
+/// Metrics of ranges, and nothing that only ncu has: then the native stage counts while it looks.
+/// Without ncu it must.
 [[nodiscard]] base::Result<void> plan_counters(Run& run);
 /// Of ncu, or where its ladder begins: "auto", "range", "range-or-kernel" ...
 [[nodiscard]] std::string replay_mode(const config::Config& config);
@@ -143,17 +151,23 @@ using Stages = std::vector<std::unique_ptr<Stage>>;
 [[nodiscard]] collect::Wish wish_of(const Run& run);
 /// Metrics for ncu, as written.
 [[nodiscard]] std::vector<std::string> metrics_of(const config::Config& config);
-/// What the installed tool can do; without one a plan that nobody runs is made for the newest version that is known.
+/// What the installed tool can do; without one a plan that nobody runs is made for the newest
+/// version that is known.
 [[nodiscard]] base::Result<collect::Abilities> able(const Run& run, const std::string& tool);
 /// Prints one plan of a stage, "# title" above it. Exit code.
 [[nodiscard]] int print_plan(const std::string& title, const base::Result<collect::Plan>& plan);
 /// The library that is loaded into the program, into the settings. kToolMissing.
 [[nodiscard]] base::Result<void> find_library(Run& run);
-[[nodiscard]] base::Result<collect::Plan> native_plan(const Run& run, const std::filesystem::path& folder);
-[[nodiscard]] int print_native(Run& run, const std::filesystem::path& folder, const std::string& title);
-/// What the native stage reads when the program has ended: `captures` of folder "native", or of "look".
-[[nodiscard]] base::Result<void> read_native(Run& run, const std::string& folder, const std::filesystem::path& captures,
-                                             std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran);
+[[nodiscard]] base::Result<collect::Plan> native_plan(const Run& run,
+                                                      const std::filesystem::path& folder);
+[[nodiscard]] int print_native(Run& run, const std::filesystem::path& folder,
+                               const std::string& title);
+/// What the native stage reads when the program has ended: `captures` of folder "native", or of
+/// "look".
+[[nodiscard]] base::Result<void> read_native(Run& run, const std::string& folder,
+                                             const std::filesystem::path& captures,
+                                             std::optional<sample::cpu::Recorder>& cpu,
+                                             const ToolRun& ran);
 
 // conclude.cpp, reports.cpp
 

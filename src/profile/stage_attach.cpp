@@ -1,6 +1,7 @@
-// The native stage of a process that runs already (`attach`): its threads are sampled for a window, and where it uses
-// GPUs our library records their work. It goes on, whatever becomes of us: the kernel ends the sampling with the last
-// descriptor, and the library its recording with the lock that we hold.
+// The native stage of a process that runs already (`attach`): its threads are sampled for a window,
+// and where it uses GPUs our library records their work. It goes on, whatever becomes of us: the
+// kernel ends the sampling with the last descriptor, and the library its recording with the lock
+// that we hold.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -41,11 +42,12 @@ namespace fs = std::filesystem;
 using std::chrono::nanoseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Until the window is over, the process has ended, or a signal comes that would end us: what ended it, for a note.
-/// `look` is called some times a second.
+/// Until the window is over, the process has ended, or a signal comes that would end us: what ended
+/// it, for a note. `look` is called some times a second.
 template <class Look>
 std::string wait_for_end(const Attach& to, const base::Signals& signals, const Look& look) {
-  constexpr nanoseconds kLook = std::chrono::milliseconds(200);  // where no descriptor tells of its end
+  constexpr nanoseconds kLook =
+      std::chrono::milliseconds(200);  // where no descriptor tells of its end
   const auto begun = Clock::now();
 #if defined(SYS_pidfd_open)
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, to.target.pid, 0u));
@@ -61,8 +63,9 @@ std::string wait_for_end(const Attach& to, const base::Signals& signals, const L
     const timespec most{wait.count() / 1'000'000'000, wait.count() % 1'000'000'000};
     ::ppoll(&polled, 1, &most, &signals.before());
     look();
-    signals.drain(
-        [&](const base::Arrived& arrived) { ended_by = base::signal_name(arrived.signal) + " ended the window"; });
+    signals.drain([&](const base::Arrived& arrived) {
+      ended_by = base::signal_name(arrived.signal) + " ended the window";
+    });
     if (ended_by.empty() && !sample::cpu::still_runs(to.target))
       ended_by = "process " + std::to_string(to.target.pid) + " ended before the window did";
   }
@@ -86,28 +89,37 @@ class GpuSide {
     TRY(may_load(target_, library));
     std::error_code error;
     fs::create_directories(base::in_place(captures_), error);
-    lock_ = ::open(base::in_place(lock_path()).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    lock_ =
+        ::open(base::in_place(lock_path()).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     made_ = lock_ >= 0;
     struct stat owner {};
     const std::string process = "/proc/" + std::to_string(target_.pid);
     // Of root the captures are the program's user's, who writes them.
     const bool good =
-        lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 && ::stat(process.c_str(), &owner) == 0 &&
-        (owner.st_uid == ::geteuid() || (::fchown(lock_, owner.st_uid, owner.st_gid) == 0 &&
-                                         ::chown(base::in_place(captures_).c_str(), owner.st_uid, owner.st_gid) == 0));
-    if (!good) return base::fail(base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno), lock_path());
+        lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
+        ::stat(process.c_str(), &owner) == 0 &&
+        (owner.st_uid == ::geteuid() ||
+         (::fchown(lock_, owner.st_uid, owner.st_gid) == 0 &&
+          ::chown(base::in_place(captures_).c_str(), owner.st_uid, owner.st_gid) == 0));
+    if (!good)
+      return base::fail(base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno),
+                        lock_path());
     TRY(begin_in(target_, library, settings()));
-    for (const auto until = Clock::now() + kPatience; Clock::now() < until && sample::cpu::still_runs(target_);) {
-      for (fs::directory_iterator entry(captures_, error), end; !error && entry != end; entry.increment(error))
+    for (const auto until = Clock::now() + kPatience;
+         Clock::now() < until && sample::cpu::still_runs(target_);) {
+      for (fs::directory_iterator entry(captures_, error), end; !error && entry != end;
+           entry.increment(error))
         if (const std::string name = entry->path().filename().string();
-            name.starts_with(std::to_string(target_.pid) + ".") && name.ends_with(wire::gpu::kSuffix) &&
+            name.starts_with(std::to_string(target_.pid) + ".") &&
+            name.ends_with(wire::gpu::kSuffix) &&
             entry->file_size(error) > sizeof(wire::gpu::FileHeader))
           return {};
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    return base::fail(base::Code::kPermission,
-                      "the library does not record: it may not write there, or another rangescope is attached",
-                      captures_.string(), "Name a folder that its user can write: --runs DIR");
+    return base::fail(
+        base::Code::kPermission,
+        "the library does not record: it may not write there, or another rangescope is attached",
+        captures_.string(), "Name a folder that its user can write: --runs DIR");
   }
   void let_go() {
     if (lock_ < 0) return;
@@ -119,15 +131,18 @@ class GpuSide {
     if (!made_) return;
     let_go();
     std::error_code error;
-    for (const auto until = Clock::now() + kPatience;
-         Clock::now() < until && fs::exists(lock_path(), error) && sample::cpu::still_runs(target_);)
+    for (const auto until = Clock::now() + kPatience; Clock::now() < until &&
+                                                      fs::exists(lock_path(), error) &&
+                                                      sample::cpu::still_runs(target_);)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     fs::remove(base::in_place(lock_path()), error);
     made_ = false;
   }
 
  private:
-  [[nodiscard]] fs::path lock_path() const { return captures_ / (wire::kAttachLock + std::to_string(target_.pid)); }
+  [[nodiscard]] fs::path lock_path() const {
+    return captures_ / (wire::kAttachLock + std::to_string(target_.pid));
+  }
   /// As inject/nvtx/setting.hpp reads them: ours, and those of our own environment that say how.
   [[nodiscard]] std::string settings() const {
     std::string text;
@@ -136,9 +151,10 @@ class GpuSide {
     };
     add(wire::kDir, captures_.string());
     add(wire::kMaxCaptureSize, std::to_string(most_bytes_));
-    for (const char* name :
-         {wire::kCupti, wire::kCudaGraphs, wire::kFlushInterval, wire::kModules, wire::kFunctions, wire::kPhases})
-      if (const char* value = std::getenv(name); value != nullptr && value[0] != '\0') add(name, value);
+    for (const char* name : {wire::kCupti, wire::kCudaGraphs, wire::kFlushInterval, wire::kModules,
+                             wire::kFunctions, wire::kPhases})
+      if (const char* value = std::getenv(name); value != nullptr && value[0] != '\0')
+        add(name, value);
     return text;
   }
 
@@ -152,7 +168,8 @@ class GpuSide {
 /// Those of the process and, with `tree`, of its descendants that use CUDA.
 class GpuSides {
  public:
-  GpuSides(const Attach& to, fs::path captures, std::uint64_t most_bytes, std::vector<model::Loss>& losses)
+  GpuSides(const Attach& to, fs::path captures, std::uint64_t most_bytes,
+           std::vector<model::Loss>& losses)
       : to_(to), captures_(std::move(captures)), most_bytes_(most_bytes), losses_(losses) {}
   GpuSides(const GpuSides&) = delete;
   GpuSides& operator=(const GpuSides&) = delete;
@@ -160,7 +177,8 @@ class GpuSides {
     for (GpuSide& side : sides_) side.let_go();
   }
 
-  /// Those who use it now and did not when this was called before. An error where the one that was named must.
+  /// Those who use it now and did not when this was called before. An error where the one that was
+  /// named must.
   base::Result<void> look() {
     if (to_.library.empty()) return {};
     for (const sample::cpu::Member& member : sample::cpu::members_of(to_.target.pid, to_.tree)) {
@@ -174,7 +192,8 @@ class GpuSides {
       if (begun) continue;
       sides_.pop_back();
       if (must) return begun;
-      const std::string why = "process " + std::to_string(member.pid) + ": " + base::to_string(begun.error());
+      const std::string why =
+          "process " + std::to_string(member.pid) + ": " + base::to_string(begun.error());
       base::warn(why);
       losses_.push_back({"gpu_unavailable", 0, why});
     }
@@ -205,18 +224,22 @@ class Attached : public Stage {
     run_.wanted.emplace_back("native");
     const Attach& to = *run_.args.attach;
     const fs::path captures = run_.folder / "native";
-    TRY(run_.record->about_to_run({.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
-                                  &to.target.environment));
-    std::optional<GpuSides> gpu(std::in_place, to, captures, run_.args.native.max_capture_bytes, run_.cut);
+    TRY(run_.record->about_to_run(
+        {.collector = "native", .argv = to.target.argv, .cwd = to.target.cwd},
+        &to.target.environment));
+    std::optional<GpuSides> gpu(std::in_place, to, captures, run_.args.native.max_capture_bytes,
+                                run_.cut);
     TRY(gpu->look());
     const sample::cpu::Running which{to.target.pid, to.tree};
     auto cpu = TRY(begin_cpu(run_.args.sampling, captures, &which));
 
-    std::optional<base::Signals> signals(std::in_place, true);  // one that comes after this message ends the window
-    base::info("attached to process " + std::to_string(to.target.pid) + " (" +
-               base::printable(base::shell_quote(run_.config.list("workload.command"))) + ")" +
-               (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
-               "; Ctrl-C ends the window");
+    std::optional<base::Signals> signals(
+        std::in_place, true);  // one that comes after this message ends the window
+    base::info(
+        "attached to process " + std::to_string(to.target.pid) + " (" +
+        base::printable(base::shell_quote(run_.config.list("workload.command"))) + ")" +
+        (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
+        "; Ctrl-C ends the window");
     wire::launched::Launched window;
     window.start_ns = cpu ? cpu->from_ns() : sample::now_ns();
     window.start_unix_ns = runs::unix_now_ns() - (sample::now_ns() - window.start_ns);

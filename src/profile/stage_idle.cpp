@@ -37,7 +37,8 @@ std::vector<Gpu> visible_gpus(const base::Nvml& nvml, const char* chosen) {
     const auto number = base::to_uint(base::trim(word));
     for (const Gpu& gpu : all)
       if (number ? *number == gpu.index
-                 : !word.empty() && nvml.text("nvmlDeviceGetUUID", gpu.device).starts_with(base::trim(word)))
+                 : !word.empty() &&
+                       nvml.text("nvmlDeviceGetUUID", gpu.device).starts_with(base::trim(word)))
         visible.push_back(gpu);
   }
   return visible;
@@ -49,16 +50,18 @@ std::string busy_gpu(const base::Nvml& nvml, const std::vector<Gpu>& gpus) {
     struct {
       unsigned gpu = 0, memory = 0;  // nvmlUtilization_t
     } share;
-    if (nvml.call("nvmlDeviceGetUtilizationRates", gpu.device, static_cast<void*>(&share)) == 0 && share.gpu > 0)
+    if (nvml.call("nvmlDeviceGetUtilizationRates", gpu.device, static_cast<void*>(&share)) == 0 &&
+        share.gpu > 0)
       return fmt::format("GPU {} is busy ({} %)", gpu.index, share.gpu);
   }
   return {};
 }
 
-/// Waits until the GPUs that CUDA_VISIBLE_DEVICES leaves (in `environment` of the program, else in ours) have done
-/// nothing for a second, as NVML tells, at most `limit`. What a report should say of it; "" where they were idle at
-/// once.
-std::string wait_for_idle(std::chrono::nanoseconds limit, const std::map<std::string, std::string>& environment) {
+/// Waits until the GPUs that CUDA_VISIBLE_DEVICES leaves (in `environment` of the program, else in
+/// ours) have done nothing for a second, as NVML tells, at most `limit`. What a report should say
+/// of it; "" where they were idle at once.
+std::string wait_for_idle(std::chrono::nanoseconds limit,
+                          const std::map<std::string, std::string>& environment) {
   const base::Nvml nvml;
   const int started = nvml.loaded() ? nvml.call("nvmlInit_v2") : 0;
   if (!nvml.loaded() || started != 0)
@@ -66,10 +69,12 @@ std::string wait_for_idle(std::chrono::nanoseconds limit, const std::map<std::st
            (nvml.loaded() ? nvml.words_of(started) : std::string("there is no libnvidia-ml.so.1"));
   const auto asked = environment.find("CUDA_VISIBLE_DEVICES");
   const std::vector<Gpu> gpus =
-      visible_gpus(nvml, asked != environment.end() ? asked->second.c_str() : std::getenv("CUDA_VISIBLE_DEVICES"));
+      visible_gpus(nvml, asked != environment.end() ? asked->second.c_str()
+                                                    : std::getenv("CUDA_VISIBLE_DEVICES"));
   const auto begin = steady_clock::now();
   std::string busy = busy_gpu(nvml, gpus), told = busy;
-  for (int quiet = 0; !told.empty() && quiet < kQuietLooks && steady_clock::now() - begin < limit;) {
+  for (int quiet = 0;
+       !told.empty() && quiet < kQuietLooks && steady_clock::now() - begin < limit;) {
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kBetween, limit));
     busy = busy_gpu(nvml, gpus);
     quiet = busy.empty() ? quiet + 1 : 0;

@@ -1,5 +1,5 @@
-// The native stage: the program as it is, with rangescope's library in it; after it, where native counters were asked
-// for, relaunches until every range has its rounds.
+// The native stage: the program as it is, with rangescope's library in it; after it, where native
+// counters were asked for, relaunches until every range has its rounds.
 #include <fmt/format.h>
 
 #include "base/held_folder.hpp"
@@ -29,9 +29,11 @@ std::string why_unopened(const WindowChoice& windows) {
   if (!windows.counted) return "the program ended before its first window began (--after)";
   if (windows.counted->range.empty())
     return "the program did not call cudaProfilerStart() or cuProfilerStart() (--capture-range)";
-  return "the program ended before instance " + std::to_string(windows.counted->first) + " of range " +
-         base::printable(windows.counted->range) + " (--window" +
-         (windows.counted->range.find_first_of("*?>") == std::string::npos ? ")" : " takes its own name, no pattern)");
+  return "the program ended before instance " + std::to_string(windows.counted->first) +
+         " of range " + base::printable(windows.counted->range) + " (--window" +
+         (windows.counted->range.find_first_of("*?>") == std::string::npos
+              ? ")"
+              : " takes its own name, no pattern)");
 }
 
 /// Knows the secrets of the program's environment.
@@ -50,7 +52,8 @@ std::string not_sampled(const model::Session& session) {
 
 class Native : public Stage {
  public:
-  Native(Run& run, bool look, std::string why = {}) : Stage(run), look_(look), why_(std::move(why)) {}
+  Native(Run& run, bool look, std::string why = {})
+      : Stage(run), look_(look), why_(std::move(why)) {}
   base::Result<void> prepare() override {
     auto found = find_library(run_);
     return look_ ? base::Result<void>{} : found;
@@ -66,13 +69,15 @@ class Native : public Stage {
     TRY(once());
     if (!run_.counters || run_.runner->interrupted()) return {};
     if (run_.program_failed && !run_.program_failed->timed_out) return again();
-    return run_.program_failed || run_.counters->request.passes != "relaunch" ? base::Result<void>{} : relaunches();
+    return run_.program_failed || run_.counters->request.passes != "relaunch" ? base::Result<void>{}
+                                                                              : relaunches();
   }
 
  private:
   base::Result<void> once() {
     const std::string folder = look_ ? "look" : "native";
-    collect::Request request = base_request(run_.config, look_ ? run_.folder / folder : run_.folder);
+    collect::Request request =
+        base_request(run_.config, look_ ? run_.folder / folder : run_.folder);
     if (run_.counters && !look_) {
       TRY(write_counters(*run_.counters, run_.folder, false, run_.args.native));
       run_.note("native: " + cost_sentence(run_.counters->plan));
@@ -91,14 +96,16 @@ class Native : public Stage {
     choice.regions = regions_of(run_.args.native.extra_env);
     const bool in_windows = run_.args.windows.any() && !look_;  // they sample by themselves
     const SampleChoice nothing{.off = true, .cpu_off = true};
-    auto sampling = TRY(begin_sampling(in_windows ? nothing : choice, captures, run_.counters.has_value()));
+    auto sampling =
+        TRY(begin_sampling(in_windows ? nothing : choice, captures, run_.counters.has_value()));
     // The last thing before the program: what samples its CPU begins with it.
     std::unique_ptr<Windows> windows;
     if (in_windows) windows = TRY(Windows::begin(captures, run_.args.windows, choice));
     auto cpu = begin_cpu(in_windows ? nothing : choice, captures);
     if (!cpu) return base::fail(std::move(cpu));
     const auto started = [&](pid_t program) { windows->started(program); };
-    auto ran = run_.runner->run(shown, folder, {}, false, windows ? started : std::function<void(pid_t)>());
+    auto ran = run_.runner->run(shown, folder, {}, false,
+                                windows ? started : std::function<void(pid_t)>());
     if (windows) windows->ended();
     run_.unopened = windows && windows->count() == 0;
     if (ran && run_.unopened) run_.explanations.push_back({why_unopened(run_.args.windows), false});
@@ -109,8 +116,8 @@ class Native : public Stage {
   }
   /// The program failed while it was counted: without counters it shows whose fault that is.
   base::Result<void> again() {
-    run_.no_counters =
-        "the program ended by " + base::describe(*run_.program_failed) + " while native counters were collected";
+    run_.no_counters = "the program ended by " + base::describe(*run_.program_failed) +
+                       " while native counters were collected";
     run_.note("native: " + run_.no_counters + "; once more without them");
     std::error_code error;
     for (const char* file : {"native", wire::kPlanFile, "counters.json"}) {
@@ -126,7 +133,8 @@ class Native : public Stage {
     run_.cut.push_back({"counters_failed", 1, run_.no_counters});
     return once();
   }
-  /// The program again, until every range has its rounds or a run brings nothing new. What it prints goes into a file.
+  /// The program again, until every range has its rounds or a run brings nothing new. What it
+  /// prints goes into a file.
   base::Result<void> relaunches() {
     constexpr int kMost = 1000;
     auto plan = TRY(native_plan(run_, run_.folder));
@@ -141,7 +149,8 @@ class Native : public Stage {
       if (progress->lacking == 0) break;
       if (number > 2 && progress->done == done) {
         base::warn("relaunching stopped after " + std::to_string(number - 1) +
-                   " runs: the last one added no pass; its ranges launched different kernels, or did not occur");
+                   " runs: the last one added no pass; its ranges launched different kernels, or "
+                   "did not occur");
         break;
       }
       done = progress->done;
@@ -166,7 +175,8 @@ class Native : public Stage {
                            .wall_ns = ran->ended.wall_ns,
                            .exit_code = ran->ended.exit_code});
       if (!ran->ended.ok()) {
-        base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " + base::describe(ran->ended));
+        base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " +
+                   base::describe(ran->ended));
         break;
       }
     }
@@ -192,8 +202,8 @@ base::Result<void> find_library(Run& run) {
   const auto command = run.config.list("workload.command");
   run.args.native.library = TRY(collect::native::find_library());
   if (run.config.flag("pipeline.native.mpi", true))
-    run.args.native.mpi_library =
-        collect::native::mpi_library(run.args.native.library, command, run.config.flag("pipeline.native.mpi", false));
+    run.args.native.mpi_library = collect::native::mpi_library(
+        run.args.native.library, command, run.config.flag("pipeline.native.mpi", false));
   return {};
 }
 
@@ -207,7 +217,8 @@ int print_native(Run& run, const fs::path& folder, const std::string& title) {
     if (!files) return say(files.error());
     std::printf("mkdir -p %s\n", base::shell_quote(folder.string()).c_str());
     for (const auto& [path, text] : *files)
-      std::printf("cat > %s <<'END OF FILE'\n%sEND OF FILE\n", base::shell_quote(path.string()).c_str(), text.c_str());
+      std::printf("cat > %s <<'END OF FILE'\n%sEND OF FILE\n",
+                  base::shell_quote(path.string()).c_str(), text.c_str());
   }
   const int code = print_plan(title, native_plan(run, folder));
   if (run.counters && run.counters->request.passes == "relaunch")
@@ -220,13 +231,16 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
   const bool look = folder != "native";
   run.last = run.alone = ran.ended;
   if (!ran.ended.ok() && !look) run.program_failed = ran.ended;  // whatever becomes of reading
-  if (!look) (void)run.record->ended(ran.ended);  // the program's end is ours to pass on; finish() reports a failure
+  if (!look)
+    (void)run.record->ended(
+        ran.ended);  // the program's end is ours to pass on; finish() reports a failure
   TRY(run.worker->go_on_in_child());
   end_cpu(cpu, captures);
   if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
-    run.cut.push_back({"process_running", running,
-                       base::counted(running, "of its processes still runs", "of its processes still run") +
-                           ": what they do from now on is not in the report"});
+    run.cut.push_back(
+        {"process_running", running,
+         base::counted(running, "of its processes still runs", "of its processes still run") +
+             ": what they do from now on is not in the report"});
   redact_snapshots(captures, redactor_of_program(run));
   auto session = read::read_any(captures);
   collect::Observed seen = observed(ran, run.runner->interrupted());
@@ -235,14 +249,17 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
   if (session) {
     seen.results = model::count_ranges(*session) + session->kernels.size();
     const std::vector<std::string> command = run.config.list("workload.command");
-    if (!look && !command.empty()) explain_missing_cuda(captures, command.front(), !ran.ended.ok(), *session);
+    if (!look && !command.empty())
+      explain_missing_cuda(captures, command.front(), !ran.ended.ok(), *session);
     run.by_native.session = std::move(*session);
     run.by_native.path = captures;
-    const auto phases = run.args.native.extra_env.find(wire::kPhases);  // --functions is in the configuration
+    const auto phases =
+        run.args.native.extra_env.find(wire::kPhases);  // --functions is in the configuration
     if (!look && phases != run.args.native.extra_env.end() && phases->second != "off") {
       const auto lines = base::split(phases->second, '\n');
-      const std::string told = unmatched_functions({lines.begin(), lines.end()}, run.config.list("workload.command"),
-                                                   *run.by_native.session, "--phases");
+      const std::string told =
+          unmatched_functions({lines.begin(), lines.end()}, run.config.list("workload.command"),
+                              *run.by_native.session, "--phases");
       if (!told.empty()) run.note(told);
     }
   }
@@ -251,9 +268,10 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
   if (!look && !whole) run.worst = session.error().code;
   collect::Outcome outcome;
   // A program without ranges is a region itself, unless ranges were asked for.
-  const bool program = !run.unopened && seen.results == 0 && run.by_native.session && run.ranges.include.empty() &&
-                       !run.counters &&
-                       (model::holds_anything(*run.by_native.session) || holds_program(*run.by_native.session));
+  const bool program =
+      !run.unopened && seen.results == 0 && run.by_native.session && run.ranges.include.empty() &&
+      !run.counters &&
+      (model::holds_anything(*run.by_native.session) || holds_program(*run.by_native.session));
   const bool any = seen.results > 0 || program;
   outcome.result = any ? collect::Result::kOk : collect::Result::kEmpty;
   outcome.message =
@@ -262,15 +280,19 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
                 (run.args.native.extra_env.contains(wire::kLight)
                      ? ""
                      : ", " + base::counted(run.by_native.session->kernels.size(), "kernel"))
-          : "native: " + (whole ? why_no_range(session ? *run.by_native.session : none) : session.error().what);
+          : "native: " + (whole ? why_no_range(session ? *run.by_native.session : none)
+                                : session.error().what);
   if (program)
-    outcome.message =
-        "native: no range, " + base::counted(run.by_native.session->cpu.samples.size(), "sample") + " of the CPU";
+    outcome.message = "native: no range, " +
+                      base::counted(run.by_native.session->cpu.samples.size(), "sample") +
+                      " of the CPU";
   if (!look && any) run.captured.emplace_back("native");
   if (!look && !any && !run.unopened) run.explanations.push_back({outcome.message, whole});
-  if (!look && !any && !run.unopened && run.by_native.session && run.ranges.include.empty() && !run.counters)
+  if (!look && !any && !run.unopened && run.by_native.session && run.ranges.include.empty() &&
+      !run.counters)
     run.explanations.push_back(
-        {"no process loaded rangescope's library, and the CPU was not sampled" + not_sampled(*run.by_native.session),
+        {"no process loaded rangescope's library, and the CPU was not sampled" +
+             not_sampled(*run.by_native.session),
          false});
   if (!ran.ended.ok()) outcome.message += "; the program ended by " + base::describe(ran.ended);
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, ran);
@@ -281,32 +303,38 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
   if (ran.ended.signal) base::warn("the program was ended by " + base::describe(ran.ended));
   if (!ran.ended.ok()) {
     run.program_failed = ran.ended;
-    run.explanations.push_back({(run.asked.nsys || run.asked.ncu ? "the program failed even without nsys and ncu: "
-                                                                 : "the program ended by ") +
-                                    base::describe(ran.ended) +
-                                    (run.asked.nsys || run.asked.ncu ? "; they were not started" : ""),
-                                true});
+    run.explanations.push_back(
+        {(run.asked.nsys || run.asked.ncu ? "the program failed even without nsys and ncu: "
+                                          : "the program ended by ") +
+             base::describe(ran.ended) +
+             (run.asked.nsys || run.asked.ncu ? "; they were not started" : ""),
+         true});
   }
   return {};
 }
 
 base::Result<void> plan_counters(Run& run) {
-  const auto names = run.asked.ncu ? metrics_of(run.config) : run.config.list("pipeline.native.metrics");
+  const auto names =
+      run.asked.ncu ? metrics_of(run.config) : run.config.list("pipeline.native.metrics");
   // What is sampled unless something else is asked for is left out without a word.
-  const bool pc = names.empty() && run.args.counters.pc != "off", must = run.args.counters.pc == "on";
+  const bool pc = names.empty() && run.args.counters.pc != "off",
+             must = run.args.counters.pc == "on";
   if (names.empty() && !pc) return {};
   if (must && !names.empty())
     return base::fail(base::Code::kUsage, "--metrics and --pc need the same hardware", "--pc",
                       "Run the program twice: with --metrics, and with --pc on.");
   if (std::find(names.begin(), names.end(), "") != names.end())
-    return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'", "--metrics");
+    return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'",
+                      "--metrics");
   const collect::Wish wanted = wish_of(run);
-  if (!pc && run.asked.ncu && (wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges))
+  if (!pc && run.asked.ncu &&
+      (wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges))
     return {};
   if (!run.asked.native) {
     run.no_counters = "the native stage is off";
     if (run.asked.ncu || (pc && !must)) return {};
-    return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none", "pipeline.native.metrics",
+    return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none",
+                      "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
   if (run.args.native.extra_env.contains(wire::kLight)) {
@@ -318,23 +346,30 @@ base::Result<void> plan_counters(Run& run) {
   run.args.counters.ranges = run.ranges;
   run.args.counters.kernels = run.args.analysis.kernels;
   run.args.counters.skip_unknown = run.config.flag("pipeline.skip_unknown");
-  run.args.counters.every = static_cast<std::uint32_t>(run.config.integer("ranges.every").value_or(1));
-  if (pc && !run.config.set_by_user("pipeline.native.rounds")) run.args.counters.rounds = 2;  // each is dear
+  run.args.counters.every =
+      static_cast<std::uint32_t>(run.config.integer("ranges.every").value_or(1));
+  if (pc && !run.config.set_by_user("pipeline.native.rounds"))
+    run.args.counters.rounds = 2;  // each is dear
   if (!pc && !run.args.analysis.kernels.empty() && run.args.counters.per != "kernel")
-    run.note("native counters of a range include every kernel in it; use --per kernel to count only those of --kernel");
+    run.note(
+        "native counters of a range include every kernel in it; use --per kernel to count only "
+        "those of --kernel");
   auto plan = pc ? prepare_samples(run.args.counters) : prepare_counters(names, run.args.counters);
   if (plan) {
     run.counters = std::move(*plan);
     for (const std::string& metric : run.counters->plan.skipped)
-      run.note("metric '" + metric + "' is unknown on " + run.counters->plan.chip + " and left out");
+      run.note("metric '" + metric + "' is unknown on " + run.counters->plan.chip +
+               " and left out");
     return {};
   }
   run.no_counters = "no hardware counters: " + plan.error().what;
   if (run.asked.ncu || (pc && !must)) return {};
   // Wrong names are an error; a machine that has no counters to give still gives wall times.
   const base::Code code = plan.error().code;
-  if (run.args.strict || code == base::Code::kUsage || code == base::Code::kConfig) return base::fail(std::move(plan));
-  run.uncounted = doctor::finding_of("machine.no_counters", model::Grade::kWarn, run.no_counters, plan.error().hint);
+  if (run.args.strict || code == base::Code::kUsage || code == base::Code::kConfig)
+    return base::fail(std::move(plan));
+  run.uncounted = doctor::finding_of("machine.no_counters", model::Grade::kWarn, run.no_counters,
+                                     plan.error().hint);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved by reading the
-// report.
+// The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved
+// by reading the report.
 
 #include "base/fs.hpp"
 #include "base/log.hpp"
@@ -41,9 +41,11 @@ class Ncu : public Stage {
       metrics_ = ncu_metrics(metrics_, groups, can, notes);
       if (run_.config.flag("pipeline.skip_unknown"))
         std::erase_if(metrics_, [&](const std::string& metric) {
-          if (collect::ncu::knows_metric(can, metric) || !collect::ncu::metric_regex(metric).empty()) return false;
-          notes.push_back("metric '" + metric + "' is unknown to ncu " + collect::to_string(can.version) +
-                          " on this GPU and left out");
+          if (collect::ncu::knows_metric(can, metric) ||
+              !collect::ncu::metric_regex(metric).empty())
+            return false;
+          notes.push_back("metric '" + metric + "' is unknown to ncu " +
+                          collect::to_string(can.version) + " on this GPU and left out");
           return true;
         });
       for (const std::string& text : notes) run_.note("ncu: " + text);
@@ -63,19 +65,23 @@ class Ncu : public Stage {
     const std::string report = collect::ncu::report_base(request(), {}).string();
     bool tried = false;
     for (const collect::Rung& rung : collect::ladder(wish_of(run_), {}, *can_)) {
-      const std::string name = "ncu, " + std::string(collect::step_name(rung.step)) + ": " + rung.reason;
+      const std::string name =
+          "ncu, " + std::string(collect::step_name(rung.step)) + ": " + rung.reason;
       if (!rung.take || rung.step == collect::Step::kNative) {
-        std::printf("# %s: %s\n", rung.take ? "done by the native stage" : "not tried", name.c_str());
+        std::printf("# %s: %s\n", rung.take ? "done by the native stage" : "not tried",
+                    name.c_str());
         continue;
       }
-      const auto plan = collect::ncu::plan(*can_, options_for(rung.step, "ncu", {}, false), request());
+      const auto plan =
+          collect::ncu::plan(*can_, options_for(rung.step, "ncu", {}, false), request());
       if (!plan && collect::is_ladder(mode_) && rung.step != collect::Step::kKernel) {
         std::printf("# not tried: %s: %s\n", name.c_str(), plan.error().what.c_str());
         continue;
       }
       // A run goes on to the next mode where one left no report.
       if (tried)
-        std::printf("if [ ! -e %s ] && [ ! -e %s ]; then\n", base::shell_quote(report + ".ncu-rep").c_str(),
+        std::printf("if [ ! -e %s ] && [ ! -e %s ]; then\n",
+                    base::shell_quote(report + ".ncu-rep").c_str(),
                     base::shell_quote(report + ".ncu-repz").c_str());
       code |= print_plan(name, plan);
       if (tried) std::puts("fi");
@@ -91,8 +97,8 @@ class Ncu : public Stage {
     collect::Evidence evidence;
     if (const model::Session* seen = run_.timeline(); seen && !run_.ranges.include.empty())
       evidence = doctor::evidence_of(doctor::gather(*seen, run_.ranges));
-    // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is not seen may be
-    // there.
+    // A counted run's timeline sees the first occurrences only, and a light one no kernel: what is
+    // not seen may be there.
     const bool light = run_.args.native.extra_env.contains(wire::kLight) && !run_.asked.nsys;
     if (run_.counters || light) {
       evidence.alike.reset();
@@ -106,7 +112,8 @@ class Ncu : public Stage {
     for (const collect::Rung& rung : rungs) {
       const std::string name(collect::step_name(rung.step));
       if (!rung.take) {
-        if (collect::is_ladder(mode_)) run_.note("replay mode " + name + " not tried: " + rung.reason);
+        if (collect::is_ladder(mode_))
+          run_.note("replay mode " + name + " not tried: " + rung.reason);
         run_.runner->record({.stage = "ncu",
                              .tool = "ncu " + collect::to_string(can_->version),
                              .step = name,
@@ -134,18 +141,19 @@ class Ncu : public Stage {
       const std::vector<std::vector<std::string>> whole{{}};
       const auto& groups = ranges ? whole : kernel_groups_;
       for (std::size_t i = 0; i < groups.size(); ++i) {
-        last = attempts(rung.step, i == 0 ? "ncu" : "ncu-" + std::to_string(i + 1), groups[i], false);
+        last =
+            attempts(rung.step, i == 0 ? "ncu" : "ncu-" + std::to_string(i + 1), groups[i], false);
         if (last.result == collect::Result::kOk)
           ++ok;
         else if (ok > 0)
-          run_.explanations.push_back(
-              {"run " + std::to_string(i + 1) + " of " + std::to_string(groups.size()) + ": " + last.message});
+          run_.explanations.push_back({"run " + std::to_string(i + 1) + " of " +
+                                       std::to_string(groups.size()) + ": " + last.message});
         if (last.fatal || run_.runner->interrupted()) break;
       }
       if (ok > 0) {
         run_.captured.emplace_back("ncu");
-        base::info("ncu: " + base::counted(run_.by_ncu.session->measurements.size(), "result") + " in replay mode " +
-                   name);
+        base::info("ncu: " + base::counted(run_.by_ncu.session->measurements.size(), "result") +
+                   " in replay mode " + name);
         return {};
       }
       if (last.fatal || run_.runner->interrupted()) break;
@@ -160,17 +168,20 @@ class Ncu : public Stage {
   /// Push/pop or start/end, from what was seen.
   void resolve() {
     std::vector<std::string> notes;
-    if (const model::Session* seen = run_.timeline()) analyze::settle_kinds(run_.ranges, *seen, notes);
+    if (const model::Session* seen = run_.timeline())
+      analyze::settle_kinds(run_.ranges, *seen, notes);
     for (const std::string& text : notes) run_.note("ranges: " + text);
   }
   [[nodiscard]] collect::Request request() const {
-    collect::Request request = base_request(run_.config, run_.folder.empty() ? "/run" : run_.folder);
+    collect::Request request =
+        base_request(run_.config, run_.folder.empty() ? "/run" : run_.folder);
     request.ranges = run_.ranges;
     request.kernels = run_.args.analysis.kernels;
     return request;
   }
   [[nodiscard]] collect::ncu::Options options_for(Step step, const std::string& report,
-                                                  const std::vector<std::string>& kernels, bool trial) const {
+                                                  const std::vector<std::string>& kernels,
+                                                  bool trial) const {
     collect::ncu::Options options = ncu_options(run_.config);
     options.replay_mode = collect::step_name(step);
     options.report = report;
@@ -187,13 +198,15 @@ class Ncu : public Stage {
     }
     return options;
   }
-  /// Names of the kernels that matter, from the timeline; none where the user named kernels or ranges are measured
-  /// whole.
+  /// Names of the kernels that matter, from the timeline; none where the user named kernels or
+  /// ranges are measured whole.
   base::Result<void> choose_kernels() {
     kernel_groups_ = {{}};
     const auto options = ncu_options(run_.config);
     const auto top = run_.config.integer("pipeline.ncu.top_n").value_or(0);
-    if (top == 0 || !run_.args.analysis.kernels.include.empty() || options.values.count("kernel_id")) return {};
+    if (top == 0 || !run_.args.analysis.kernels.include.empty() ||
+        options.values.count("kernel_id"))
+      return {};
     const model::Session* seen = run_.timeline();
     if (!seen || seen->kernels.empty()) {
       if (run_.asked.nsys || run_.asked.native)
@@ -201,7 +214,8 @@ class Ncu : public Stage {
       return {};
     }
     analyze::Options within = run_.args.analysis;
-    within.ranges = run_.config.flag("pipeline.ncu.gating_nvtx", true) ? run_.ranges : model::RangeSelection{};
+    within.ranges =
+        run_.config.flag("pipeline.ncu.gating_nvtx", true) ? run_.ranges : model::RangeSelection{};
     auto chosen = analyze::top_kernels(*seen, within, static_cast<std::size_t>(top));
     if (!chosen) {
       run_.note("ncu: no kernels were chosen by time: " + chosen.error().what);
@@ -212,19 +226,22 @@ class Ncu : public Stage {
     for (const analyze::ChosenKernel& kernel : *chosen) {
       names.push_back(kernel.name);
       if (names.size() <= 5)
-        told += (told.empty() ? "" : ", ") + kernel.name + " (" + base::format_ns(kernel.total_ns) + ")";
+        told += (told.empty() ? "" : ", ") + kernel.name + " (" + base::format_ns(kernel.total_ns) +
+                ")";
     }
     if (names.empty()) return {};
     kernel_groups_ = collect::ncu::split_kernels(names);
     run_.note("ncu: the " + base::counted(names.size(), "kernel") + " with the most GPU time" +
-              (run_.ranges.include.empty() ? "" : " in the ranges") + ": " + told + (names.size() > 5 ? ", ..." : ""));
+              (run_.ranges.include.empty() ? "" : " in the ranges") + ": " + told +
+              (names.size() > 5 ? ", ..." : ""));
     if (kernel_groups_.size() > 1)
       base::warn("ncu: their names are too long for one command line; ncu runs " +
                  std::to_string(kernel_groups_.size()) + " times");
     return {};
   }
   /// One run of ncu, judged by its report.
-  Outcome one_run(Step step, const std::string& report, const std::vector<std::string>& kernels, bool trial) {
+  Outcome one_run(Step step, const std::string& report, const std::vector<std::string>& kernels,
+                  bool trial) {
     Outcome failed;
     const auto options = options_for(step, report, kernels, trial);
     const collect::Request request = this->request();
@@ -232,7 +249,8 @@ class Ncu : public Stage {
     if (!plan) {
       failed.message = "ncu: " + plan.error().what;
       failed.code = plan.error().code;
-      failed.complaints.push_back({"ncu.plan", plan.error().where, plan.error().what, plan.error().hint, false, false});
+      failed.complaints.push_back(
+          {"ncu.plan", plan.error().where, plan.error().what, plan.error().hint, false, false});
       runs::Stage stage = StageRunner::stage_of("ncu", "ncu " + collect::to_string(can_->version),
                                                 std::string(collect::step_name(step)), failed, {});
       stage.outcome = "refused";
@@ -241,7 +259,8 @@ class Ncu : public Stage {
     }
     for (const std::string& text : plan->notes) run_.note("ncu: " + text);
     if (!run_.asked.native && !run_.asked.nsys && !run_.last)
-      if (auto written = run_.record->about_to_run(*plan); !written) base::warn(written.error().what);
+      if (auto written = run_.record->about_to_run(*plan); !written)
+        base::warn(written.error().what);
     const fs::path base = collect::ncu::report_base(request, options);
     std::error_code ignored;
     for (const char* extension : {".ncu-rep", ".ncu-repz"})
@@ -275,11 +294,12 @@ class Ncu : public Stage {
       outcome.result = collect::Result::kFailed;
       outcome.message = "ncu: its report cannot be read: " + unread->what;
       outcome.code = base::Code::kNothingCaptured;
-      outcome.complaints.push_back({"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
+      outcome.complaints.push_back(
+          {"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
     }
-    runs::Stage stage =
-        StageRunner::stage_of("ncu", "ncu " + collect::to_string(can_->version),
-                              std::string(collect::step_name(step)) + (trial ? " (one instance)" : ""), outcome, *ran);
+    runs::Stage stage = StageRunner::stage_of(
+        "ncu", "ncu " + collect::to_string(can_->version),
+        std::string(collect::step_name(step)) + (trial ? " (one instance)" : ""), outcome, *ran);
     stage.results = seen.results;
     if (!file.empty()) stage.report = file.lexically_relative(run_.folder).string();
     run_.runner->record(std::move(stage));
@@ -291,16 +311,20 @@ class Ncu : public Stage {
     }
     return outcome;
   }
-  Outcome attempts(Step step, const std::string& report, const std::vector<std::string>& kernels, bool trial) {
+  Outcome attempts(Step step, const std::string& report, const std::vector<std::string>& kernels,
+                   bool trial) {
     const int retries = static_cast<int>(run_.config.integer("run.retries").value_or(1));
     for (int attempt = 1;; ++attempt) {
       Outcome outcome = one_run(step, report, kernels, trial);
-      if (run_.runner->interrupted() || !collect::try_again(outcome, attempt, retries)) return outcome;
-      base::warn(outcome.why() + ": trying again (" + std::to_string(attempt) + " of " + std::to_string(retries) + ")");
+      if (run_.runner->interrupted() || !collect::try_again(outcome, attempt, retries))
+        return outcome;
+      base::warn(outcome.why() + ": trying again (" + std::to_string(attempt) + " of " +
+                 std::to_string(retries) + ")");
     }
   }
-  /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread (PyTorch's backward pass) are
-  /// in no range to it: where most of them are so, the scope is the process; where some are, a note tells.
+  /// ncu counts a push/pop range for the thread that opened it. Kernels of another thread
+  /// (PyTorch's backward pass) are in no range to it: where most of them are so, the scope is the
+  /// process; where some are, a note tells.
   void other_threads(const collect::Evidence& evidence) {
     const std::uint64_t others = evidence.other_thread_kernels, all = evidence.kernels.value_or(0);
     if (others == 0 || run_.config.get("pipeline.ncu.ncu_cli.push_pop_scope")) return;
@@ -316,13 +340,15 @@ class Ncu : public Stage {
       process_scope_ = true;
     }
   }
-  /// The native stage ran with its counters; what it has is in its own session. True when every range has some: then
-  /// nothing is left to ncu. Ranges that have them are not measured again.
+  /// The native stage ran with its counters; what it has is in its own session. True when every
+  /// range has some: then nothing is left to ncu. Ranges that have them are not measured again.
   base::Result<bool> native_rung(const std::string& reason) {
-    const auto missing =
-        run_.by_native.session ? analyze::unmeasured(*run_.by_native.session, run_.ranges) : run_.ranges.include;
+    const auto missing = run_.by_native.session
+                             ? analyze::unmeasured(*run_.by_native.session, run_.ranges)
+                             : run_.ranges.include;
     const bool some = missing.size() < run_.ranges.include.size();
-    const std::size_t results = run_.by_native.session ? run_.by_native.session->measurements.size() : 0;
+    const std::size_t results =
+        run_.by_native.session ? run_.by_native.session->measurements.size() : 0;
     runs::Stage stage{.stage = "ncu",
                       .tool = base::tool_version(),
                       .step = std::string(collect::step_name(Step::kNative)),
@@ -335,7 +361,8 @@ class Ncu : public Stage {
       stage.why = "native.incomplete";
       if (run_.by_native.session)
         for (const model::Loss& loss : run_.by_native.session->losses)
-          if (loss.kind.area() == model::LossArea::kCounters && loss.severity != model::Severity::kInfo) {
+          if (loss.kind.area() == model::LossArea::kCounters &&
+              loss.severity != model::Severity::kInfo) {
             stage.evidence = loss.detail;
             break;
           }
@@ -353,7 +380,8 @@ class Ncu : public Stage {
     std::vector<collect::ncu::PageFile> pages;
     if (run_.config.flag("pipeline.ncu.ncu_cli.export.csv", true))
       pages = {collect::ncu::kRawCsv, collect::ncu::kDetailsCsv};
-    if (run_.config.flag("pipeline.ncu.ncu_cli.export.sections", true)) pages.push_back(collect::ncu::kSectionsText);
+    if (run_.config.flag("pipeline.ncu.ncu_cli.export.sections", true))
+      pages.push_back(collect::ncu::kSectionsText);
     return pages;
   }
   int print_pages(const fs::path& report) const {
@@ -362,11 +390,13 @@ class Ncu : public Stage {
     int code = 0;
     std::printf("if [ -e %s ]; then\n", base::shell_quote(report.string()).c_str());
     for (const collect::ncu::PageFile& page : pages)
-      code |= print_plan("ncu, its " + std::string(page.name), collect::ncu::page_plan(*can_, report, page));
+      code |= print_plan("ncu, its " + std::string(page.name),
+                         collect::ncu::page_plan(*can_, report, page));
     std::puts("fi");
     return code;
   }
-  /// Has ncu write its pages beside the report. One that fails is a warning: the report itself was read.
+  /// Has ncu write its pages beside the report. One that fails is a warning: the report itself was
+  /// read.
   void export_pages(const fs::path& report) {
     for (const collect::ncu::PageFile& page : wanted_pages()) {
       if (run_.runner->interrupted()) return;
@@ -376,7 +406,8 @@ class Ncu : public Stage {
   }
   base::Result<void> export_page(const fs::path& report, const collect::ncu::PageFile& page) {
     const fs::path file = collect::ncu::page_path(report, page);
-    const auto ran = TRY(run_.runner->run(collect::ncu::page_plan(*can_, report, page), "pages", {}, true));
+    const auto ran =
+        TRY(run_.runner->run(collect::ncu::page_plan(*can_, report, page), "pages", {}, true));
     std::error_code error;
     const auto bytes = fs::file_size(file, error);
     const bool printed = !error && bytes > 0;
@@ -385,8 +416,8 @@ class Ncu : public Stage {
     if (const auto complaint = base::read_head(file, 1024)) output += *complaint;
     fs::remove(file, error);  // what ncu complains of is no page
     output = base::printable(base::trim(output).substr(0, 300));
-    return base::fail(base::Code::kBadData, "ncu --import left none (" + base::describe(ran.ended) + ")" +
-                                                (output.empty() ? "" : ": " + output));
+    return base::fail(base::Code::kBadData, "ncu --import left none (" + base::describe(ran.ended) +
+                                                ")" + (output.empty() ? "" : ": " + output));
   }
 
   std::string mode_;
@@ -404,7 +435,8 @@ std::unique_ptr<Stage> ncu_stage(Run& run) {
 
 std::vector<std::string> metrics_of(const config::Config& config) {
   std::vector<std::string> metrics = config.list("pipeline.native.metrics");
-  for (std::string& metric : config.list("pipeline.ncu.ncu_cli.metrics")) metrics.push_back(std::move(metric));
+  for (std::string& metric : config.list("pipeline.ncu.ncu_cli.metrics"))
+    metrics.push_back(std::move(metric));
   return metrics;
 }
 
@@ -420,8 +452,8 @@ collect::Wish wish_of(const Run& run) {
   const auto options = ncu_options(run.config);
   const auto given = [&](const char* key) { return options.values.count(key) > 0; };
   // A preset's own kernel_name narrows kernel replay, and keeps nobody from measuring ranges.
-  const bool named =
-      run.config.set_by_user("kernels.include") || run.config.set_by_user("pipeline.ncu.ncu_cli.kernel_name");
+  const bool named = run.config.set_by_user("kernels.include") ||
+                     run.config.set_by_user("pipeline.ncu.ncu_cli.kernel_name");
   wish.kernel_filter = (named && !run.args.analysis.kernels.include.empty()) || given("kernel_id");
   wish.metrics = !metrics_of(run.config).empty();
   wish.sections = given("sections") || given("set") || !wish.metrics;

@@ -1,4 +1,5 @@
-// The nsys stage: profile, import where nsys left a .qdstrm, export to SQLite, our own reader; never `nsys stats`.
+// The nsys stage: profile, import where nsys left a .qdstrm, export to SQLite, our own reader;
+// never `nsys stats`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ namespace {
 base::Result<std::vector<model::RangeTerm>> capture_terms(const std::string& written) {
   const auto capture = TRY(collect::nsys::capture_of(written));
   const auto at = capture.find('@');
-  return model::parse_terms(at == std::string::npos ? capture : capture.substr(at + 1) + "@" + capture.substr(0, at));
+  return model::parse_terms(
+      at == std::string::npos ? capture : capture.substr(at + 1) + "@" + capture.substr(0, at));
 }
 
 class Nsys : public Stage {
@@ -43,11 +45,12 @@ class Nsys : public Stage {
     // Debian's nsys leaves what has to be imported.
     if (const auto importer = collect::find_importer(can_->path)) {
       std::printf("if [ ! -e %s ]; then\n", base::shell_quote(base + ".nsys-rep").c_str());
-      code |=
-          print_plan("nsys, its import", collect::nsys::import_plan(*importer, base + ".qdstrm", base + ".nsys-rep"));
+      code |= print_plan("nsys, its import", collect::nsys::import_plan(*importer, base + ".qdstrm",
+                                                                        base + ".nsys-rep"));
       std::puts("fi");
     }
-    code |= print_plan("nsys, its export", collect::nsys::export_plan(*can_, base + ".nsys-rep", base + ".sqlite"));
+    code |= print_plan("nsys, its export",
+                       collect::nsys::export_plan(*can_, base + ".nsys-rep", base + ".sqlite"));
     return code;
   }
   base::Result<void> run() override {
@@ -58,10 +61,12 @@ class Nsys : public Stage {
     for (const std::string& text : plan.notes) run_.note("nsys: " + text);
     if (!run_.asked.native) TRY(run_.record->about_to_run(plan));
     for (int attempt = 1;; ++attempt) {
-      auto ran = TRY(run_.runner->run(plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt)));
+      auto ran = TRY(
+          run_.runner->run(plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt)));
       run_.last = ran.ended;
       if (!run_.asked.native)
-        (void)run_.record->ended(ran.ended);  // the program's end is ours to pass on; finish() reports a failure
+        (void)run_.record->ended(
+            ran.ended);  // the program's end is ours to pass on; finish() reports a failure
       TRY(run_.worker->go_on_in_child());
       collect::Observed seen = observed(ran, run_.runner->interrupted());
       run_.by_nsys.session.reset();
@@ -73,26 +78,34 @@ class Nsys : public Stage {
         why = exported.error();
       } else {
         seen.report = true;
-        seen.results =
-            run_.by_nsys.session ? run_.by_nsys.session->ranges.size() + run_.by_nsys.session->kernels.size() : 0;
+        seen.results = run_.by_nsys.session ? run_.by_nsys.session->ranges.size() +
+                                                  run_.by_nsys.session->kernels.size()
+                                            : 0;
       }
-      // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported all the same.
-      if (reports) seen.text = base::replace_all(seen.text, "importer binary and its dependencies were not found", "");
+      // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported
+      // all the same.
+      if (reports)
+        seen.text =
+            base::replace_all(seen.text, "importer binary and its dependencies were not found", "");
       collect::Outcome outcome = collect::judge_nsys(seen);
-      const bool gated = std::any_of(plan.argv.begin(), plan.argv.end(),
-                                     [](const std::string& word) { return word.starts_with("--capture-range="); });
+      const bool gated =
+          std::any_of(plan.argv.begin(), plan.argv.end(),
+                      [](const std::string& word) { return word.starts_with("--capture-range="); });
       if (!reports && reports.error().code == base::Code::kNothingCaptured &&
           outcome.why() == "nsys.importer_missing") {
-        // nsys 2022.4 of Debian complains of its importer and lists no file where it recorded nothing.
+        // nsys 2022.4 of Debian complains of its importer and lists no file where it recorded
+        // nothing.
         seen.text = gated ? "No reports were generated" : "";
         outcome = collect::judge_nsys(seen);
       }
-      if (outcome.result != collect::Result::kOk && !why.what.empty() && why.code != base::Code::kNothingCaptured) {
+      if (outcome.result != collect::Result::kOk && !why.what.empty() &&
+          why.code != base::Code::kNothingCaptured) {
         outcome.result = collect::Result::kFailed;
         outcome.message = "nsys: " + why.what;
         outcome.code = why.code;
-        std::erase_if(outcome.complaints,
-                      [](const collect::Complaint& one) { return one.id == "nsys.importer_missing"; });
+        std::erase_if(outcome.complaints, [](const collect::Complaint& one) {
+          return one.id == "nsys.importer_missing";
+        });
         outcome.complaints.insert(outcome.complaints.begin(),
                                   {"nsys.report", why.where, why.what, why.hint, false, true});
       }
@@ -108,7 +121,8 @@ class Nsys : public Stage {
         return {};
       }
       if (run_.runner->interrupted()) return {};
-      if (collect::try_again(outcome, attempt, static_cast<int>(run_.config.integer("run.retries").value_or(1)))) {
+      if (collect::try_again(outcome, attempt,
+                             static_cast<int>(run_.config.integer("run.retries").value_or(1)))) {
         base::warn(outcome.why() + ": trying again");
         continue;
       }
@@ -126,12 +140,14 @@ class Nsys : public Stage {
     collect::Request request = plain;
     request.ranges = run_.ranges;
     const auto named = run_.config.text("pipeline.nsys.nvtx_capture");
-    const auto gate = named ? capture_terms(*named) : base::Result<std::vector<model::RangeTerm>>(run_.ranges.include);
+    const auto gate = named ? capture_terms(*named)
+                            : base::Result<std::vector<model::RangeTerm>>(run_.ranges.include);
     if (run_.by_native.session && gate && gate->size() == 1)
       options.registered = analyze::is_registered(*run_.by_native.session, gate->front());
     return collect::nsys::plan(*can_, options, request);
   }
-  /// The reports that nsys left, imported where it left only streams. A capture that repeats leaves one each time.
+  /// The reports that nsys left, imported where it left only streams. A capture that repeats leaves
+  /// one each time.
   base::Result<std::vector<fs::path>> reports() {
     std::vector<fs::path> reports, streams;
     std::error_code ignored;
@@ -153,7 +169,8 @@ class Nsys : public Stage {
   }
   base::Result<void> export_one(const fs::path& report) {
     const fs::path sqlite = fs::path(report).replace_extension(".sqlite");
-    auto ran = TRY(run_.runner->run(collect::nsys::export_plan(*can_, report, sqlite), "export", {}, true));
+    auto ran = TRY(
+        run_.runner->run(collect::nsys::export_plan(*can_, report, sqlite), "export", {}, true));
     std::error_code ignored;
     if (!fs::exists(sqlite, ignored)) {
       const std::string output(base::trim(ran.text));
@@ -164,9 +181,10 @@ class Nsys : public Stage {
     }
     if (auto done = redact_nsys_export(sqlite); !done) {
       fs::remove(sqlite, ignored);
-      return base::fail(base::Code::kIo,
-                        "the export's environment could not be redacted, so it was removed: " + done.error().what,
-                        sqlite.string());
+      return base::fail(
+          base::Code::kIo,
+          "the export's environment could not be redacted, so it was removed: " + done.error().what,
+          sqlite.string());
     }
     // nsys's own report holds the same and cannot be changed: only its owner may read it.
     fs::permissions(report, fs::perms::owner_read | fs::perms::owner_write, ignored);
@@ -182,7 +200,8 @@ class Nsys : public Stage {
       run_.note("nsys: the capture repeated, and left " + std::to_string(reports.size()) +
                 " reports, which are read together");
     // Kernels by name over the whole recording, in the columns of nsys's cuda_gpu_kern_sum.
-    std::string csv = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n";
+    std::string csv =
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n";
     analyze::Options everything = run_.args.analysis;
     everything.ranges = {};
     everything.kernels = {};
@@ -192,8 +211,9 @@ class Nsys : public Stage {
         all += std::isfinite(kernel.total_ns) ? kernel.total_ns : 0;
       for (const model::KernelRow& kernel : report->kernels)
         if (const auto& each = kernel.duration_ns; std::isfinite(kernel.total_ns) && all > 0)
-          csv += fmt::format("{:.1f},{:.0f},{},{:.1f},{:.1f},{:.0f},{:.0f},{:.1f},{}\n", 100 * kernel.total_ns / all,
-                             kernel.total_ns, kernel.calls, each.mean, each.median, each.min, each.max, each.stddev,
+          csv += fmt::format("{:.1f},{:.0f},{},{:.1f},{:.1f},{:.0f},{:.0f},{:.1f},{}\n",
+                             100 * kernel.total_ns / all, kernel.total_ns, kernel.calls, each.mean,
+                             each.median, each.min, each.max, each.stddev,
                              report::csv_field(kernel.name));
     }
     return base::write_file(run_.folder / "nsys" / "kernels.csv", csv);

@@ -1,5 +1,5 @@
-// The native stage several times (`--repeat`), each a run of its own below the whole. The report is of the repetition
-// of median duration.
+// The native stage several times (`--repeat`), each a run of its own below the whole. The report is
+// of the repetition of median duration.
 #include <fmt/format.h>
 
 #include "analyze/compare/gate.hpp"
@@ -51,7 +51,8 @@ class Repeated : public Stage {
         const auto plan = TRY(native_plan(run_, folder));
         TRY(run_.record->about_to_run(plan));
       }
-      auto record = TRY(RunRecord::begin_in(folder, run_.config.list("workload.command"), run_.args.arguments));
+      auto record = TRY(
+          RunRecord::begin_in(folder, run_.config.list("workload.command"), run_.args.arguments));
       base::detail(fmt::format("repetition {} of {}{}", i, automatic ? "at most " : "", most));
       Run one(run_.config, run_.args);
       one.args.repeat = 1;
@@ -77,7 +78,8 @@ class Repeated : public Stage {
         if (ended.code == 0 && i < most)
           run_.repeated = Conclusion{128 + one.runner->signal(), "interrupted",
                                      "interrupted by " + base::signal_name(one.runner->signal())};
-        run_.repeated->message = fmt::format("repetition {} of {}: {}", i, most, run_.repeated->message);
+        run_.repeated->message =
+            fmt::format("repetition {} of {}: {}", i, most, run_.repeated->message);
         run_.program_failed = one.program_failed;
         break;
       }
@@ -87,27 +89,29 @@ class Repeated : public Stage {
     if (run_.repeated) {
       const auto kept = runs::repeats_of(run_.folder);
       if (captured) run_.captured.emplace_back("native");
-      base::warn(run_.repeated->message + (captured && !kept.empty() ? "; the report is of repetition " +
-                                                                           runs::median_repeat(kept).filename().string()
-                                                                     : ""));
+      base::warn(run_.repeated->message + (captured && !kept.empty()
+                                               ? "; the report is of repetition " +
+                                                     runs::median_repeat(kept).filename().string()
+                                               : ""));
       return {};
     }
     const fs::path median = runs::median_repeat(done);
     run_.by_native.session = TRY(read::read_any(median / "native"));
     run_.by_native.path = median / "native";
     run_.captured.emplace_back("native");
-    const std::string message = fmt::format("the report is of repetition {}, of median duration, of {}",
-                                            median.filename().string(), done.size());
+    const std::string message =
+        fmt::format("the report is of repetition {}, of median duration, of {}",
+                    median.filename().string(), done.size());
     base::info(message);
-    run_.runner->record(
-        {.stage = "native",
-         .tool = base::tool_version(),
-         .step = fmt::format("{} repetitions", done.size()),
-         .outcome = "ok",
-         .message = message,
-         .wall_ns = whole ? whole->wall_ns : 0,
-         .results = model::count_ranges(*run_.by_native.session) + run_.by_native.session->kernels.size(),
-         .report = (median / "native").lexically_relative(run_.folder).string()});
+    run_.runner->record({.stage = "native",
+                         .tool = base::tool_version(),
+                         .step = fmt::format("{} repetitions", done.size()),
+                         .outcome = "ok",
+                         .message = message,
+                         .wall_ns = whole ? whole->wall_ns : 0,
+                         .results = model::count_ranges(*run_.by_native.session) +
+                                    run_.by_native.session->kernels.size(),
+                         .report = (median / "native").lexically_relative(run_.folder).string()});
     return {};
   }
 };

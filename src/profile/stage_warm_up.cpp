@@ -1,4 +1,5 @@
-// Runs of the program before those that are recorded (workload.warmup): without any profiler, and silent.
+// Runs of the program before those that are recorded (workload.warmup): without any profiler, and
+// silent.
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "profile/stage.hpp"
@@ -11,7 +12,8 @@ class WarmUp : public Stage {
   using Stage::Stage;
   int print() override {
     int code = 0;
-    for (std::int64_t i = 1; i <= times(); ++i) code |= print_plan("warm-up " + std::to_string(i), plan());
+    for (std::int64_t i = 1; i <= times(); ++i)
+      code |= print_plan("warm-up " + std::to_string(i), plan());
     return code;
   }
   base::Result<void> run() override {
@@ -22,9 +24,10 @@ class WarmUp : public Stage {
       if (!ran.ended.ok() && !run_.runner->interrupted()) {
         run_.program_failed = ran.ended;
         TRY(run_.record->ended(ran.ended));
-        run_.explanations.push_back({"the program failed in its warm-up run, without any profiler: " +
-                                         base::describe(ran.ended) + "; see warmup/" + label + ".stderr",
-                                     false});
+        run_.explanations.push_back(
+            {"the program failed in its warm-up run, without any profiler: " +
+                 base::describe(ran.ended) + "; see warmup/" + label + ".stderr",
+             false});
         base::warn(run_.explanations.back().text);
         return {};
       }
@@ -34,7 +37,9 @@ class WarmUp : public Stage {
   }
 
  private:
-  [[nodiscard]] std::int64_t times() const { return run_.config.integer("workload.warmup").value_or(0); }
+  [[nodiscard]] std::int64_t times() const {
+    return run_.config.integer("workload.warmup").value_or(0);
+  }
   [[nodiscard]] collect::Plan plan() const {
     const collect::Request request = base_request(run_.config, run_.folder);
     return {.collector = "warmup",

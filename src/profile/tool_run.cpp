@@ -56,15 +56,18 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   TRY(base::still_in_place(run_));
   std::error_code error;
   collect::LaunchOptions options;
-  // The program's output is that of its first run, and so is its input. rangescope's own collector says nothing there,
-  // so that the program has the very descriptors that we have; a tool talks on its program's, and is judged by that.
+  // The program's output is that of its first run, and so is its input. rangescope's own collector
+  // says nothing there, so that the program has the very descriptors that we have; a tool talks on
+  // its program's, and is judged by that.
   const bool first = !quiet && !std::exchange(ran_, true);
   const bool alone = plan.collector == "native";
   options.null_stdin = !first && !alone;
   std::filesystem::path folder = run_ / plan.collector;
   if (!alone) {
     std::filesystem::create_directories(base::in_place(folder), error);
-    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+    if (error)
+      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
+                        folder.string());
     const std::filesystem::path commands = folder / "cmd.txt";
     std::string text;
     if (auto before = base::read_file(commands)) text = *before;
@@ -87,23 +90,27 @@ base::Result<ToolRun> StageRunner::run(const collect::Plan& plan, const std::str
   };
   if (!ended->timed_out) {
     if (ended->forwarded && stops(*ended->forwarded)) interrupted_ = *ended->forwarded;
-    if (ended->signal && stops(*ended->signal) && interrupted_ == 0 && ended->forwarded) interrupted_ = *ended->signal;
-    if (ended->signal && *ended->signal == SIGINT) interrupted_ = SIGINT;  // Ctrl-C went to the foreground group
+    if (ended->signal && stops(*ended->signal) && interrupted_ == 0 && ended->forwarded)
+      interrupted_ = *ended->signal;
+    if (ended->signal && *ended->signal == SIGINT)
+      interrupted_ = SIGINT;  // Ctrl-C went to the foreground group
   }
   ToolRun result;
   result.ended = std::move(*ended);
-  result.text =
-      (log.empty() ? std::string{} : tail(log) + "\n") + tail(options.out.file) + "\n" + tail(options.err.file);
+  result.text = (log.empty() ? std::string{} : tail(log) + "\n") + tail(options.out.file) + "\n" +
+                tail(options.err.file);
   return result;
 }
 
 void StageRunner::record(runs::Stage stage) {
   stages_.push_back(std::move(stage));
-  if (auto written = runs::write_stages(run_, stages_); !written && recorded_) recorded_ = std::move(written);
+  if (auto written = runs::write_stages(run_, stages_); !written && recorded_)
+    recorded_ = std::move(written);
 }
 
-runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& tool, const std::string& step,
-                                  const collect::Outcome& outcome, const ToolRun& run) {
+runs::Stage StageRunner::stage_of(const std::string& stage, const std::string& tool,
+                                  const std::string& step, const collect::Outcome& outcome,
+                                  const ToolRun& run) {
   runs::Stage out{.stage = stage,
                   .tool = tool,
                   .step = step,

@@ -67,16 +67,19 @@ base::Result<int> listen_in(const fs::path& folder) {
   if (at >= 0) ::close(at);
   if (good) return fd;
   if (fd >= 0) ::close(fd);
-  return base::fail(base::Code::kIo, "no socket can be made: " + why, (folder / control::kSocket).string(),
+  return base::fail(base::Code::kIo, "no socket can be made: " + why,
+                    (folder / control::kSocket).string(),
                     "Name a folder on a local disk: --runs DIR");
 }
 
-/// A process of the program that uses CUDA turns its timeline on within this time (inject/cupti/trace.cpp).
+/// A process of the program that uses CUDA turns its timeline on within this time
+/// (inject/cupti/trace.cpp).
 constexpr auto kWaking = std::chrono::milliseconds(30);
 
 bool records_gpu(const fs::path& captures) {
   std::error_code error;
-  for (fs::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
+  for (fs::directory_iterator entry(captures, error), end; !error && entry != end;
+       entry.increment(error))
     if (entry->path().extension() == wire::gpu::kSuffix) return true;
   return false;
 }
@@ -88,7 +91,8 @@ void finish_mark(const fs::path& run, const fs::path& folder) {
   auto record = RunRecord::begin_rank(folder, manifest->argv, manifest->arguments);
   if (!record) return;
   std::error_code error;
-  for (const char* file : {"env.json", "cmd.txt"}) fs::copy_file(run / file, base::in_place(folder / file), error);
+  for (const char* file : {"env.json", "cmd.txt"})
+    fs::copy_file(run / file, base::in_place(folder / file), error);
   base::Ended left;
   left.left = true;
   left.start_unix_ns = manifest->start_unix_ns;
@@ -109,7 +113,8 @@ void seal_mark(const fs::path& folder) {
 bool is_of_this_user(int client) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == ::geteuid() || peer.uid == 0);
+  return ::getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == ::geteuid() || peer.uid == 0);
 }
 
 }  // namespace
@@ -123,8 +128,9 @@ base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
   constexpr std::uint64_t kMost = 1u << 31;
   if (!first || !last || *first == 0 || *last < *first || *last > kMost || colon == 0 ||
       colon >= sizeof control::Page::name)
-    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' does not name instances of a range",
-                      "--window", "Write a range, the first and the last one: --window step:100-110");
+    return base::fail(
+        base::Code::kUsage, "'" + base::printable(text) + "' does not name instances of a range",
+        "--window", "Write a range, the first and the last one: --window step:100-110");
   return WindowChoice::Counted{text.substr(0, colon), static_cast<std::uint32_t>(*first),
                                static_cast<std::uint32_t>(*last)};
 }
@@ -175,7 +181,8 @@ model::Distribution received_lengths(const SentLengths& sent) {
 
 }  // namespace
 
-std::optional<double> limit_ns(const WindowChoice::When& when, const model::Distribution& lengths_ns) {
+std::optional<double> limit_ns(const WindowChoice::When& when,
+                               const model::Distribution& lengths_ns) {
   constexpr std::uint64_t kFew = 100;  // instances before their quantile says anything
   if (when.limit_ns > 0) return when.limit_ns;
   const std::uint64_t count = lengths_ns.moments.n;
@@ -187,8 +194,10 @@ std::optional<double> limit_ns(const WindowChoice::When& when, const model::Dist
 
 base::Result<WindowChoice::When> parse_when(const std::string& text) {
   const auto wrong = [&] {
-    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a condition", "--when",
-                      "Write a range and what it is longer than: --when 'step > p99 * 1.5', --when 'step > 20ms'");
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a condition",
+                      "--when",
+                      "Write a range and what it is longer than: --when 'step > p99 * 1.5', --when "
+                      "'step > 20ms'");
   };
   const auto above = text.rfind('>');
   if (above == std::string::npos) return wrong();
@@ -196,12 +205,15 @@ base::Result<WindowChoice::When> parse_when(const std::string& text) {
   when.range = base::trim(std::string_view(text).substr(0, above));
   const auto words = base::split(std::string_view(text).substr(above + 1), '*');
   const std::string limit(base::trim(words.front()));
-  const auto factor = words.size() == 2 ? base::to_double(base::trim(words[1])) : std::optional<double>(1);
+  const auto factor =
+      words.size() == 2 ? base::to_double(base::trim(words[1])) : std::optional<double>(1);
   if (const auto duration = config::parse_duration(limit))
     when.limit_ns = static_cast<double>(*duration);
-  else if (const auto percent = limit.starts_with('p') ? base::to_double(limit.substr(1)) : std::nullopt)
+  else if (const auto percent =
+               limit.starts_with('p') ? base::to_double(limit.substr(1)) : std::nullopt)
     when.quantile = *percent / 100;
-  if (when.range.empty() || words.size() > 2 || !factor || *factor <= 0 || (when.limit_ns > 0 && words.size() == 2) ||
+  if (when.range.empty() || words.size() > 2 || !factor || *factor <= 0 ||
+      (when.limit_ns > 0 && words.size() == 2) ||
       (when.limit_ns <= 0 && (when.quantile <= 0 || when.quantile >= 1)))
     return wrong();
   when.factor = *factor;
@@ -232,9 +244,10 @@ struct Windows::State {
   std::deque<Closed> ring;      ///< of --keep-last
   model::Distribution seen_ns;  ///< of --when: lengths of the range in the windows so far
   std::uint32_t own_marks = 0;
-  std::vector<fs::path> marks;                       ///< their folders
-  wire::launched::Launched open;                     ///< start_ns 0: none is
-  std::set<std::pair<pid_t, std::uint32_t>> naming;  ///< processes that name what was sampled in a window
+  std::vector<fs::path> marks;    ///< their folders
+  wire::launched::Launched open;  ///< start_ns 0: none is
+  std::set<std::pair<pid_t, std::uint32_t>>
+      naming;  ///< processes that name what was sampled in a window
 
   ~State();
   [[nodiscard]] base::Result<void> open_with_program();
@@ -255,7 +268,8 @@ struct Windows::State {
   [[nodiscard]] bool publish() const;
   void follow_count();
   void note(std::uint32_t window) const {
-    (void)base::write_file(folder_of(window) / wire::launched::kFile, wire::launched::text_of(open));
+    (void)base::write_file(folder_of(window) / wire::launched::kFile,
+                           wire::launched::text_of(open));
   }
   /// `work` in a child of ours; here where none can be made.
   void in_child(std::uint32_t window, const std::function<void()>& work);
@@ -304,7 +318,8 @@ void Windows::State::bury(bool wait) {
   });
 }
 
-/// The program opens and closes the window that --window asks for: its CPU is sampled from the occurrence before on.
+/// The program opens and closes the window that --window asks for: its CPU is sampled from the
+/// occurrence before on.
 void Windows::State::follow_count() {
   if (page.first == 0) return;
   control::Page now{};
@@ -393,21 +408,24 @@ std::string Windows::State::status() {
   bury(false);
   std::uint32_t ready = windows - (open.start_ns != 0 ? 1 : 0);
   for (const auto& [child, window] : naming) ready = std::min(ready, window - 1);
-  return fmt::format("ok {}\nwindow {}\nready {}\nprogram {}\n", open.start_ns != 0 ? "recording" : "dormant",
-                     windows.load(), ready, program.load());
+  return fmt::format("ok {}\nwindow {}\nready {}\nprogram {}\n",
+                     open.start_ns != 0 ? "recording" : "dormant", windows.load(), ready,
+                     program.load());
 }
 
 std::string Windows::State::answer(std::string_view request) {
   if (request == "start") return start();
   if (request == "stop" && choice.keep_last)
-    return "error --keep-last records all the time; keep its last stretch with: rangescope ctl RUN mark NAME\n";
+    return "error --keep-last records all the time; keep its last stretch with: rangescope ctl RUN "
+           "mark NAME\n";
   if (request == "stop") return stop();
   if (request == "status") return status();
   if (request.starts_with("mark ")) return mark(std::string(request.substr(sizeof "mark " - 1)));
   return "error unknown request\n";
 }
 
-/// The open window closes and the next one opens, without a gap; what nobody wants to keep any more goes.
+/// The open window closes and the next one opens, without a gap; what nobody wants to keep any more
+/// goes.
 void Windows::State::rotate() {
   const std::uint32_t window = windows + 1;
   std::error_code error;
@@ -448,12 +466,14 @@ void Windows::State::look(std::uint32_t window) {
 
 std::optional<model::Distribution> Windows::State::looked() {
   SentLengths sent;
-  if (looking < 0 || ::read(looking, &sent, sizeof sent) != ssize_t{sizeof sent}) return std::nullopt;
+  if (looking < 0 || ::read(looking, &sent, sizeof sent) != ssize_t{sizeof sent})
+    return std::nullopt;
   ::close(std::exchange(looking, -1));
   return received_lengths(sent);
 }
 
-/// A condition that nothing could meet, once all is over. `last`: the window in which the program ended, 0: none.
+/// A condition that nothing could meet, once all is over. `last`: the window in which the program
+/// ended, 0: none.
 void Windows::State::tell_unseen(std::uint32_t last) {
   if (!choice.when) return;
   if (const auto lengths_ns = looked()) seen_ns.add(*lengths_ns);
@@ -466,28 +486,34 @@ void Windows::State::tell_unseen(std::uint32_t last) {
   const std::string& range = choice.when->range;
   const auto above = range.rfind('>');
   base::warn("--when: no range '" + base::printable(range) + "' ended while the program ran" +
-             (above == std::string::npos ? std::string("; it is a name, not a pattern")
-                                         : "; name the range alone: " +
-                                               base::printable(base::trim(std::string_view(range).substr(above + 1)))));
+             (above == std::string::npos
+                  ? std::string("; it is a name, not a pattern")
+                  : "; name the range alone: " +
+                        base::printable(base::trim(std::string_view(range).substr(above + 1)))));
 }
 
 /// The windows of the last seconds become a run of their own.
 std::string Windows::State::mark(const std::string& name) {
-  if (!choice.keep_last) return "error nothing is kept to mark: start with profile --keep-last 60s\n";
-  if (name.empty() || name != base::sanitize_component(name)) return "error a mark's name must be a plain word\n";
+  if (!choice.keep_last)
+    return "error nothing is kept to mark: start with profile --keep-last 60s\n";
+  if (name.empty() || name != base::sanitize_component(name))
+    return "error a mark's name must be a plain word\n";
   if (open.start_ns == 0) return "error the program is not running\n";
   const fs::path run = captures.parent_path(), folder = run / "marks" / name;
   std::error_code error;
   fs::create_directories(base::in_place(folder.parent_path()), error);
-  if (!fs::create_directory(base::in_place(folder), error)) return "error a mark of that name exists\n";
+  if (!fs::create_directory(base::in_place(folder), error))
+    return "error a mark of that name exists\n";
   rotate();
   fs::create_directory(base::in_place(folder / "native"), error);
   for (const Closed& closed : ring)
     fs::rename(base::in_place(folder_of(closed.window)),
                base::in_place(folder / "native" / folder_of(closed.window).filename()), error);
-  for (fs::directory_iterator entry(captures, error), end; !error && entry != end; entry.increment(error))
+  for (fs::directory_iterator entry(captures, error), end; !error && entry != end;
+       entry.increment(error))
     if (entry->path().extension() == wire::gpu::kSuffix)  // one file for all windows
-      fs::create_hard_link(entry->path(), base::in_place(folder / "native" / entry->path().filename()), error);
+      fs::create_hard_link(entry->path(),
+                           base::in_place(folder / "native" / entry->path().filename()), error);
   in_child(ring.back().window, [&] {
     for (Closed& closed : ring)
       if (closed.recorder) closed.recorder->finish();
@@ -498,8 +524,8 @@ std::string Windows::State::mark(const std::string& name) {
   return "ok " + folder.string() + "\n";
 }
 
-/// Opens the first window before the program starts, so that the window holds all that the program does, however late
-/// our thread runs. Called by the thread that starts the program next.
+/// Opens the first window before the program starts, so that the window holds all that the program
+/// does, however late our thread runs. Called by the thread that starts the program next.
 base::Result<void> Windows::State::open_with_program() {
   auto cpu_recorder = TRY(begin_cpu(sampling, folder_of(1)));
   if (cpu_recorder) recorder.emplace(std::move(*cpu_recorder));
@@ -533,8 +559,9 @@ void Windows::State::turn() {
     seen_ns.add(*lengths_ns);
     if (most_ns && longest_ns > *most_ns) {
       const std::string said = mark(fmt::format("when-{}", ++own_marks));
-      base::info(fmt::format("--when: {} took {} (more than {}): {}", base::printable(choice.when->range),
-                             base::format_ns(longest_ns), base::format_ns(*most_ns), base::trim(said)));
+      base::info(fmt::format("--when: {} took {} (more than {}): {}",
+                             base::printable(choice.when->range), base::format_ns(longest_ns),
+                             base::format_ns(*most_ns), base::trim(said)));
     }
   }
   const auto now = Clock::now();
@@ -547,13 +574,16 @@ void Windows::State::turn() {
   } else if (closes && now >= *closes && open.start_ns != 0) {
     const std::uint32_t window = open.window;
     (void)stop();
-    base::info(fmt::format("window {} is over; the program continues. Its report: rangescope ctl {} report", window,
-                           program.load()));
+    base::info(fmt::format(
+        "window {} is over; the program continues. Its report: rangescope ctl {} report", window,
+        program.load()));
   }
   bury(false);
-  server.serve([this](std::string_view request,
-                      bool whole) { return whole ? answer(request) : std::string("error too long\n"); },
-               is_of_this_user);
+  server.serve(
+      [this](std::string_view request, bool whole) {
+        return whole ? answer(request) : std::string("error too long\n");
+      },
+      is_of_this_user);
 }
 
 void Windows::State::run() {
@@ -562,7 +592,8 @@ void Windows::State::run() {
     while (!over) {
       std::vector<pollfd> list{{wake, POLLIN, 0}, {looking, POLLIN, 0}};  // -1: passed over
       server.wait_for(list);
-      auto until = Clock::now() + std::chrono::seconds(list.size() > 3 || !naming.empty() ? 1 : 3600);
+      auto until =
+          Clock::now() + std::chrono::seconds(list.size() > 3 || !naming.empty() ? 1 : 3600);
       constexpr auto kLook = std::chrono::milliseconds(5);  // at what the program counts
       if (page.first != 0) until = std::min(until, Clock::now() + kLook);
       for (const auto& due : {opens, closes})
@@ -586,7 +617,8 @@ void Windows::State::run() {
   tell_unseen(last);
 }
 
-base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, const WindowChoice& choice,
+base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures,
+                                                      const WindowChoice& choice,
                                                       const SampleChoice& sampling) {
   auto state = std::make_unique<State>();
   state->captures = captures;
@@ -595,7 +627,8 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   std::error_code error;
   fs::create_directories(base::in_place(captures), error);
   const fs::path page = captures / control::kFile;
-  state->page_file = ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  state->page_file =
+      ::open(base::in_place(page).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   std::memcpy(state->page.magic, control::kMagic, sizeof state->page.magic);
   state->page.dormant = control::kDormant;
   const bool opens_with_program = !choice.counted && !choice.stopped && !choice.after;
@@ -610,9 +643,11 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
     choice.counted->range.copy(state->page.name, sizeof state->page.name - 1);
     state->page.window = 1;
     fs::create_directories(base::in_place(state->folder_of(1)), error);
-    if (state->page.first == 1 && !choice.counted->range.empty()) state->page.dormant = control::kWaking;
+    if (state->page.first == 1 && !choice.counted->range.empty())
+      state->page.dormant = control::kWaking;
   }
-  if (state->page_file < 0 || ::pwrite(state->page_file, &state->page, sizeof state->page, 0) != control::kBytes)
+  if (state->page_file < 0 ||
+      ::pwrite(state->page_file, &state->page, sizeof state->page, 0) != control::kBytes)
     return base::fail(base::Code::kIo, "cannot be written: " + reason(), page.string());
   state->wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (state->wake < 0) return base::fail(base::Code::kIo, "no descriptor is left: " + reason());
@@ -629,7 +664,8 @@ base::Result<std::unique_ptr<Windows>> Windows::begin(const fs::path& captures, 
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error)
-    return base::fail(base::Code::kPermission, "no thread can be started: " + error.message(), {}, "Raise ulimit -u");
+    return base::fail(base::Code::kPermission, "no thread can be started: " + error.message(), {},
+                      "Raise ulimit -u");
   std::unique_ptr<Windows> windows(new Windows(std::move(state)));
   if (opens_with_program) TRY(windows->state_->open_with_program());
   return windows;
@@ -656,7 +692,8 @@ void Windows::ended() {
   for (const fs::path& mark : state_->marks) seal_mark(mark);
   std::error_code ignored;
   fs::remove(base::in_place(state_->captures / control::kSocket), ignored);
-  if (state_->windows == 0) fs::remove_all(base::in_place(state_->folder_of(1)), ignored);  // made before it was opened
+  if (state_->windows == 0)
+    fs::remove_all(base::in_place(state_->folder_of(1)), ignored);  // made before it was opened
 }
 
 std::uint32_t Windows::count() const {

@@ -33,7 +33,8 @@ TEST(When, AQuantileIsThatOfAllInstancesWithinTheErrorOfTheSketch) {
     lengths_ns.add(length_ns);
     sorted.push_back(static_cast<double>(length_ns));
   }
-  const std::pair<const char*, std::size_t> places[] = {{"step > p50", 499}, {"step > p90", 899}, {"step > p99", 989}};
+  const std::pair<const char*, std::size_t> places[] = {
+      {"step > p50", 499}, {"step > p90", 899}, {"step > p99", 989}};
   for (const auto& [text, place] : places) {
     const double limit = limit_ns(when_of(text), lengths_ns).value_or(0);
     EXPECT_NEAR(limit, sorted[place], sorted[place] * model::kRelativeError) << text;
@@ -41,8 +42,8 @@ TEST(When, AQuantileIsThatOfAllInstancesWithinTheErrorOfTheSketch) {
 }
 
 TEST(When, WhatIsNoConditionIsRefused) {
-  for (const char* text :
-       {"step", "> 20ms", "step > ", "step > p0", "step > p100", "step > 20ms * 2", "step > p99 * 0"})
+  for (const char* text : {"step", "> 20ms", "step > ", "step > p0", "step > p100",
+                           "step > 20ms * 2", "step > p99 * 0"})
     EXPECT_FALSE(parse_when(text)) << text;
 }
 

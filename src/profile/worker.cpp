@@ -17,24 +17,25 @@
 namespace rangescope::profile {
 namespace {
 
-// Blocks of the main heap, and one behind them that stays: as the heap's end they would go back to the kernel, which
-// may give none again.
+// Blocks of the main heap, and one behind them that stays: as the heap's end they would go back to
+// the kernel, which may give none again.
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 std::array<void*, 65> g_reserve{};
 
 void free_reserve() {
-  for (std::size_t i = 0; i + 1 < g_reserve.size(); ++i) std::free(std::exchange(g_reserve[i], nullptr));
+  for (std::size_t i = 0; i + 1 < g_reserve.size(); ++i)
+    std::free(std::exchange(g_reserve[i], nullptr));
 }
 
 void on_no_memory() {
-  const bool left =
-      g_reserve.front() != nullptr && ::syscall(SYS_gettid) == ::getpid();  // not for what runs beside the program
+  const bool left = g_reserve.front() != nullptr &&
+                    ::syscall(SYS_gettid) == ::getpid();  // not for what runs beside the program
   if (!left) throw std::bad_alloc();
   free_reserve();
 }
 
-// From now on somebody who reads our output may leave (`| head`): what is written to him fails, and the run is
-// concluded as ever. A handler, not SIG_IGN, which what we start would inherit.
+// From now on somebody who reads our output may leave (`| head`): what is written to him fails, and
+// the run is concluded as ever. A handler, not SIG_IGN, which what we start would inherit.
 void outlive_readers() {
   struct sigaction old {};
   ::sigaction(SIGPIPE, nullptr, &old);
@@ -53,7 +54,8 @@ Worker::Worker() {
   for (void*& block : g_reserve)
     if (block == nullptr) block = std::malloc(kBlock);
   std::set_new_handler(on_no_memory);
-  void* shared = ::mmap(nullptr, sizeof *done_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* shared =
+      ::mmap(nullptr, sizeof *done_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared != MAP_FAILED) done_ = static_cast<int*>(shared);
 }
 
@@ -86,12 +88,15 @@ base::Result<void> Worker::go_on_in_child() {
     ::_exit(*ended->exit_code);
   }
   const int signal = ended->signal.value_or(0);
-  if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) stopped_ = *ended;
-  failed_ =
-      base::fail(base::Code::kInternal,
-                 "the capture was not read to its end: the reader ended by " + base::describe(*ended) +
-                     (signal == SIGKILL ? ", probably for lack of memory" : ""),
-                 {}, stopped_ ? "Read it later: rangescope report" : "Read it with more memory: rangescope report");
+  if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
+    stopped_ = *ended;
+  failed_ = base::fail(base::Code::kInternal,
+                       "the capture was not read to its end: the reader ended by " +
+                           base::describe(*ended) +
+                           (signal == SIGKILL ? ", probably for lack of memory" : ""),
+                       {},
+                       stopped_ ? "Read it later: rangescope report"
+                                : "Read it with more memory: rangescope report");
   return failed_;
 }
 

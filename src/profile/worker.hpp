@@ -1,6 +1,7 @@
-// What reads captures may run out of memory or crash: on gigabytes, or on a file that was made for it. From the end of
-// the program on, a child goes on in this process's place; this process, which then holds little, waits for it, passes
-// signals on, and has the last word where the child does not live to say it: status.json and the program's exit code.
+// What reads captures may run out of memory or crash: on gigabytes, or on a file that was made for
+// it. From the end of the program on, a child goes on in this process's place; this process, which
+// then holds little, waits for it, passes signals on, and has the last word where the child does
+// not live to say it: status.json and the program's exit code.
 #pragma once
 
 #include <optional>
@@ -17,12 +18,13 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  /// Where somebody stops to read our output, that ends neither of both from here on. Forks once; later calls answer as
-  /// the first. The child returns, and so does this process where no child can be made. Else this process ends as the
-  /// child does once that was done(), or returns how the child failed (kInternal).
+  /// Where somebody stops to read our output, that ends neither of both from here on. Forks once;
+  /// later calls answer as the first. The child returns, and so does this process where no child
+  /// can be made. Else this process ends as the child does once that was done(), or returns how the
+  /// child failed (kInternal).
   [[nodiscard]] base::Result<void> go_on_in_child();
-  /// Gives the memory back that was kept for the last words: 4 MiB of the heap. Before the fork this process does it by
-  /// itself where none is left, so that the end of the program is noted.
+  /// Gives the memory back that was kept for the last words: 4 MiB of the heap. Before the fork
+  /// this process does it by itself where none is left, so that the end of the program is noted.
   static void out_of_memory();
   /// Whether there was memory for the reserve from which a run is concluded.
   [[nodiscard]] static bool has_reserve();

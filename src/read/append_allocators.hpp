@@ -13,7 +13,8 @@ namespace rangescope::read {
 /// `place(item)` is called for each allocator, allocation, change and failure: it gives process,
 /// threads and times those of the other session. `text(id)` is the other session's id of a text.
 template <class Place, class Text>
-void append_allocators(model::Allocators from, model::Allocators& to, const Place& place, const Text& text) {
+void append_allocators(model::Allocators from, model::Allocators& to, const Place& place,
+                       const Text& text) {
   const auto allocators = static_cast<std::uint32_t>(to.allocators.size());
   const auto frames = static_cast<std::uint32_t>(to.frames.size());
   const auto stacks = static_cast<std::uint32_t>(to.stacks.size());
@@ -36,7 +37,8 @@ void append_allocators(model::Allocators from, model::Allocators& to, const Plac
   for (std::vector<std::uint32_t>& stack : from.stacks)
     for (std::uint32_t& frame : stack) frame += frames;
   const auto move = [](auto& source, auto& target) {
-    target.insert(target.end(), std::make_move_iterator(source.begin()), std::make_move_iterator(source.end()));
+    target.insert(target.end(), std::make_move_iterator(source.begin()),
+                  std::make_move_iterator(source.end()));
   };
   move(from.allocators, to.allocators);
   move(from.allocations, to.allocations);

@@ -8,7 +8,8 @@ namespace {
 constexpr std::size_t kMostCells = 100'000;
 constexpr std::size_t kLongestCell = 256 * 1024;
 
-/// The quoted cell whose quote is just before `offset`, which moves behind the closing one; false where none closes it.
+/// The quoted cell whose quote is just before `offset`, which moves behind the closing one; false
+/// where none closes it.
 bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
   std::size_t from = offset, at = offset;
   std::string* joined = nullptr;
@@ -22,7 +23,8 @@ bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
       from = at = quote + 2;
       continue;
     }
-    row.cells.push_back(joined != nullptr ? std::string_view(*joined) : text.substr(from, quote - from));
+    row.cells.push_back(joined != nullptr ? std::string_view(*joined)
+                                          : text.substr(from, quote - from));
     offset = quote + 1;
     return true;
   }
@@ -35,7 +37,8 @@ std::string_view without_return(std::string_view cell) {
 
 }  // namespace
 
-bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row, Unquoted unquoted) {
+bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row,
+              Unquoted unquoted) {
   row.cells.clear();
   row.unescaped.clear();
   row.torn = false;
@@ -49,7 +52,8 @@ bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, R
       offset = std::min(text.find_first_of(",\n", offset), text.size());
     } else {
       row.torn = quote;
-      const std::size_t end = std::min(text.find_first_of(whole || row.torn ? "\n" : ",\n", offset), text.size());
+      const std::size_t end =
+          std::min(text.find_first_of(whole || row.torn ? "\n" : ",\n", offset), text.size());
       row.cells.push_back(without_return(text.substr(offset, end - offset)));
       offset = end;
     }

@@ -18,11 +18,13 @@ struct Row {
   std::string_view text;              ///< the whole record
 };
 
-/// A line that begins with no quote: cells like any other, or somebody else's output, given as one cell.
+/// A line that begins with no quote: cells like any other, or somebody else's output, given as one
+/// cell.
 enum class Unquoted : std::uint8_t { kCells, kWhole };
 
-/// Reads the record at `offset` and moves behind it; false at the end. Quoted cells may run over several lines; one of
-/// more than 256 KiB is taken for a stray quote in a program's output, which must not swallow the table behind it.
+/// Reads the record at `offset` and moves behind it; false at the end. Quoted cells may run over
+/// several lines; one of more than 256 KiB is taken for a stray quote in a program's output, which
+/// must not swallow the table behind it.
 bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, Row& row,
               Unquoted unquoted = Unquoted::kCells);
 

@@ -22,7 +22,8 @@ struct Question {
 
 std::vector<std::uint64_t> path_key(const std::vector<model::OpenRange>& path) {
   std::vector<std::uint64_t> key;
-  for (const model::OpenRange& range : path) key.push_back(std::uint64_t{range.domain} << 32 | range.name);
+  for (const model::OpenRange& range : path)
+    key.push_back(std::uint64_t{range.domain} << 32 | range.name);
   return key;
 }
 
@@ -44,14 +45,16 @@ std::uint32_t GraphNodes::kernel_nodes(std::uint32_t graph) const {
 }
 
 std::uint32_t GraphNodes::use(std::uint64_t node, std::uint32_t process, model::Session& session) {
-  const auto [at, fresh] = used_.try_emplace(node, static_cast<std::uint32_t>(session.graph_nodes.size()));
+  const auto [at, fresh] =
+      used_.try_emplace(node, static_cast<std::uint32_t>(session.graph_nodes.size()));
   if (fresh) session.graph_nodes.push_back({node, graph_of(node), process, model::kNone});
   return at->second;
 }
 
 const NodeMade* GraphNodes::origin(std::uint64_t node) const {
   const NodeMade* made = nullptr;
-  for (int steps = 0; steps < 64; ++steps) {  // a clone of a clone; a damaged file may hold a circle
+  for (int steps = 0; steps < 64;
+       ++steps) {  // a clone of a clone; a damaged file may hold a circle
     const auto found = made_.find(node);
     if (found == made_.end()) return made;
     made = &found->second;
@@ -67,7 +70,8 @@ void GraphNodes::place(model::Session& session) const {
     const NodeMade* made = origin(node);
     if (made == nullptr || made->thread == model::kNone) continue;
     const auto graph = graphs_.find(graph_of(made->node));
-    const std::int64_t since = graph != graphs_.end() ? graph->second : std::numeric_limits<std::int64_t>::min();
+    const std::int64_t since =
+        graph != graphs_.end() ? graph->second : std::numeric_limits<std::int64_t>::min();
     by_thread[made->thread].push_back({made->at_ns, since, index});
   }
   if (by_thread.empty()) return;
@@ -85,11 +89,12 @@ void GraphNodes::place(model::Session& session) const {
       for (const std::uint32_t i : ranges.open()) {
         const model::Range& range = session.ranges[i];
         if (range.start_ns >= question.since_ns)
-          path.push_back({range.domain, range.name, model::RangeKind::kPushPop, 0, false, range.module});
+          path.push_back(
+              {range.domain, range.name, model::RangeKind::kPushPop, 0, false, range.module});
       }
       if (path.empty()) continue;
-      const auto [at, fresh] =
-          known.try_emplace(path_key(path), static_cast<std::uint32_t>(session.captured_paths.size()));
+      const auto [at, fresh] = known.try_emplace(
+          path_key(path), static_cast<std::uint32_t>(session.captured_paths.size()));
       if (fresh) session.captured_paths.push_back(std::move(path));
       session.graph_nodes[question.graph_node].captured_path = at->second;
     }

@@ -1,9 +1,10 @@
-// Where the nodes of CUDA graphs were made: the ranges that were open on their thread, from the capture's begin on.
+// Where the nodes of CUDA graphs were made: the ranges that were open on their thread, from the
+// capture's begin on.
 //
-// A replayed kernel belongs to the range of its launch and, below it, to the path inside the capture. So ranges that
-// were open before the graph was made ("graph_capture", around the whole capture) are no part of it, where the
-// recording tells when that was. Kernels name nodes of an instantiated graph, which are clones: the path is that of the
-// node that they were cloned from.
+// A replayed kernel belongs to the range of its launch and, below it, to the path inside the
+// capture. So ranges that were open before the graph was made ("graph_capture", around the whole
+// capture) are no part of it, where the recording tells when that was. Kernels name nodes of an
+// instantiated graph, which are clones: the path is that of the node that they were cloned from.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,11 @@ class GraphNodes {
   void add(const NodeMade& node);
   /// Kernel nodes of a graph, 0 where unknown.
   [[nodiscard]] std::uint32_t kernel_nodes(std::uint32_t graph) const;
-  /// Index into session.graph_nodes for a node that a kernel, copy or set names; added when it is new.
+  /// Index into session.graph_nodes for a node that a kernel, copy or set names; added when it is
+  /// new.
   std::uint32_t use(std::uint64_t node, std::uint32_t process, model::Session& session);
-  /// Gives every used node its captured path. O(n log n) in nodes, one pass over the session's ranges.
+  /// Gives every used node its captured path. O(n log n) in nodes, one pass over the session's
+  /// ranges.
   void place(model::Session& session) const;
 
  private:

@@ -11,9 +11,10 @@ namespace {
 constexpr double kFewShare = 0.1;
 
 enum Case : std::uint8_t { kEndsBeforeStart, kBeforeCall, kOutside, kPossible };
-constexpr std::array<const char*, 3> kDetails = {"GPU work that ends before it starts was left out",
-                                                 "GPU work that starts before the call that launched it was left out",
-                                                 "GPU work outside of the recorded time was left out"};
+constexpr std::array<const char*, 3> kDetails = {
+    "GPU work that ends before it starts was left out",
+    "GPU work that starts before the call that launched it was left out",
+    "GPU work outside of the recorded time was left out"};
 
 class Impossible {
  public:

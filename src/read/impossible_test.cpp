@@ -12,7 +12,8 @@ model::Session session_of(int works) {
     const std::int64_t call_ns = i * 1'000'000;
     const auto launch = static_cast<std::uint32_t>(session.launches.size());
     session.launches.push_back({.start_ns = call_ns, .end_ns = call_ns + 5'000});
-    session.kernels.push_back({.start_ns = call_ns + 10'000, .end_ns = call_ns + 50'000, .launch = launch});
+    session.kernels.push_back(
+        {.start_ns = call_ns + 10'000, .end_ns = call_ns + 50'000, .launch = launch});
   }
   return session;
 }

@@ -1,8 +1,8 @@
 // The processes, threads, streams ... of a session by what tells them apart.
 //
-// A recording names these by numbers of its own, many million times; the session has each of them once. O(1) a lookup.
-// What the session holds already is found too, whoever put it there, by the key that it had when it was first looked
-// at.
+// A recording names these by numbers of its own, many million times; the session has each of them
+// once. O(1) a lookup. What the session holds already is found too, whoever put it there, by the
+// key that it had when it was first looked at.
 #pragma once
 
 #include <array>
@@ -47,7 +47,8 @@ template <class Item>
 class Placed {
  public:
   explicit Placed(std::vector<Item>& items) : items_(items) {}
-  /// The index of the item that has the key of `item`, which is put behind the others where there is none.
+  /// The index of the item that has the key of `item`, which is put behind the others where there
+  /// is none.
   std::uint32_t of(const Item& item) {
     for (; seen_ < items_.size(); ++seen_)
       if (numbers_.number(key_of(items_[seen_])) == places_.size()) places_.push_back(seen_);
@@ -84,13 +85,15 @@ struct Index {
     const auto [at, fresh] = plain_.try_emplace(name, 0);
     if (!fresh) return at->second;
     const std::string_view shorter = model::short_kernel_name(demangled);
-    return at->second = kernel_names.of({name, shorter.empty() ? name : strings.intern(shorter), 0});
+    return at->second =
+               kernel_names.of({name, shorter.empty() ? name : strings.intern(shorter), 0});
   }
 
   std::uint32_t mangled_kernel_name(std::string_view mangled) {
     const model::StringId name = strings.intern(mangled);
     const std::string plain = base::demangle(std::string(mangled));
-    return kernel_names.of({strings.intern(plain), strings.intern(model::short_kernel_name(plain)), name});
+    return kernel_names.of(
+        {strings.intern(plain), strings.intern(model::short_kernel_name(plain)), name});
   }
 
   model::Strings& strings;
@@ -103,7 +106,8 @@ struct Index {
   Placed<model::KernelShape> shapes;
 
  private:
-  std::unordered_map<model::StringId, std::uint32_t> plain_;  ///< kernel names that were given as text
+  std::unordered_map<model::StringId, std::uint32_t>
+      plain_;  ///< kernel names that were given as text
 };
 
 }  // namespace rangescope::read

@@ -45,7 +45,8 @@ class Appender {
   void losses() {
     for (model::Loss& loss : from_.losses) {
       const auto same = std::ranges::find_if(to_.losses, [&](const model::Loss& known) {
-        return known.kind == loss.kind && known.severity == loss.severity && known.detail == loss.detail;
+        return known.kind == loss.kind && known.severity == loss.severity &&
+               known.detail == loss.detail;
       });
       if (same == to_.losses.end())
         to_.losses.push_back(std::move(loss));
@@ -75,7 +76,8 @@ class Appender {
   }
   void add_thread(std::uint32_t& thread) const { thread = at(threads_, thread); }
 
-  /// Indexes, names and times of `item` as `to_` has them: members of one name mean the same everywhere.
+  /// Indexes, names and times of `item` as `to_` has them: members of one name mean the same
+  /// everywhere.
   template <class T>
   void place(T& item) {
     if constexpr (requires { item.process; }) item.process = at(processes_, item.process);
@@ -102,7 +104,8 @@ class Appender {
     if constexpr (requires { item.uuid; })
       for (model::StringId* id : {&item.uuid, &item.pci_bus, &item.chip}) *id = text(*id);
     if constexpr (requires { item.mangled; })
-      for (model::StringId* id : {&item.demangled, &item.short_name, &item.mangled}) *id = text(*id);
+      for (model::StringId* id : {&item.demangled, &item.short_name, &item.mangled})
+        *id = text(*id);
   }
   template <class T>
   void append(std::vector<T>& from, std::vector<T>& to) {
@@ -116,11 +119,13 @@ class Appender {
 
   /// What a process of both has is listed once.
   template <class T, class Same>
-  void lay(std::vector<T>& from, std::vector<T>& to, std::vector<std::uint32_t>& places, const Same& same) {
+  void lay(std::vector<T>& from, std::vector<T>& to, std::vector<std::uint32_t>& places,
+           const Same& same) {
     for (T& item : from) {
       place(item);
       const auto known = std::ranges::find_if(to, [&](const T& other) {
-        return other.process == item.process && item.process < processes_of_to_ && same(item, other);
+        return other.process == item.process && item.process < processes_of_to_ &&
+               same(item, other);
       });
       places.push_back(static_cast<std::uint32_t>(known - to.begin()));
       if (known == to.end()) to.push_back(item);
@@ -132,10 +137,12 @@ class Appender {
   [[nodiscard]] std::uint32_t place_of(const model::Process& process) const {
     for (std::uint32_t i = 0; i < processes_of_to_; ++i) {
       const model::Process& known = to_.processes[i];
-      const bool alike = known.pid == process.pid && known.name == process.name && known.host == process.host &&
-                         known.run == process.run && known.rank == process.rank;
+      const bool alike = known.pid == process.pid && known.name == process.name &&
+                         known.host == process.host && known.run == process.run &&
+                         known.rank == process.rank;
       const bool timed = known.end_ns > known.start_ns && process.end_ns > process.start_ns;
-      const bool apart = timed && (process.start_ns >= known.end_ns || process.end_ns <= known.start_ns);
+      const bool apart =
+          timed && (process.start_ns >= known.end_ns || process.end_ns <= known.start_ns);
       if (alike && (results_ || (apart && aligned_ && process.pid != 0))) return i;
     }
     return results_ ? 0 : count(to_.processes);
@@ -181,7 +188,9 @@ class Appender {
     if (!has_own_captures(to_) || !has_own_captures(from_) || has_common_process()) return false;
     const auto is_of_a_job = [](const model::Process& process) { return process.run != 0; };
     if (std::ranges::any_of(from_.processes, is_of_a_job)) return false;
-    const auto folder_of = [](const model::Source& source) { return std::filesystem::path(source.path).parent_path(); };
+    const auto folder_of = [](const model::Source& source) {
+      return std::filesystem::path(source.path).parent_path();
+    };
     return std::ranges::none_of(from_.sources, [&](const model::Source& source) {
       return std::ranges::find(to_.sources, folder_of(source), folder_of) != to_.sources.end();
     });
@@ -218,12 +227,14 @@ class Appender {
       return;
     }
     const auto not_aligned = [this](const std::string& why) {
-      to_.losses.push_back({"clocks_not_aligned", 0,
-                            (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) + ": " + why +
-                                ": durations can be compared between inputs, timestamps cannot"});
+      to_.losses.push_back(
+          {"clocks_not_aligned", 0,
+           (from_.sources.empty() ? std::string("an input") : from_.sources[0].path) + ": " + why +
+               ": durations can be compared between inputs, timestamps cannot"});
     };
     if (aligned_) {
-      shift_ = (from_.clock.anchor_unix_ns - from_.clock.anchor_ns) - (to_.clock.anchor_unix_ns - to_.clock.anchor_ns);
+      shift_ = (from_.clock.anchor_unix_ns - from_.clock.anchor_ns) -
+               (to_.clock.anchor_unix_ns - to_.clock.anchor_ns);
       if (const std::int64_t gap = apart_ns(); gap > 0) {
         shift_ = to_.begin_ns - from_.begin_ns;
         not_aligned("other processes, " + base::format_ns(static_cast<double>(gap)) +
@@ -239,12 +250,14 @@ class Appender {
   }
 
   void names() {
-    for (const model::Domain& domain : from_.domains) domains_.push_back(index_.domains.of({text(domain.name)}));
+    for (const model::Domain& domain : from_.domains)
+      domains_.push_back(index_.domains.of({text(domain.name)}));
     std::map<std::string, std::uint32_t> metrics;
     for (std::uint32_t i = 0; i < to_.metrics.size(); ++i)
       metrics.emplace(to_.metrics[i].name + '\n' + to_.metrics[i].source, i);
     for (model::MetricDef& metric : from_.metrics) {
-      const auto [at, added] = metrics.emplace(metric.name + '\n' + metric.source, count(to_.metrics));
+      const auto [at, added] =
+          metrics.emplace(metric.name + '\n' + metric.source, count(to_.metrics));
       if (added) to_.metrics.push_back(std::move(metric));
       metrics_.push_back(at->second);
     }
@@ -265,11 +278,13 @@ class Appender {
       to_.processes.push_back(process);
     }
     for (const model::Thread& thread : from_.threads)
-      threads_.push_back(index_.threads.of({at(processes_, thread.process), thread.tid, text(thread.name)}));
-    lay(from_.devices, to_.devices, devices_, [this](const model::Device& a, const model::Device& b) {
-      const bool unsaid = results_ && (a.uuid == 0 || b.uuid == 0);  // ncu tells no UUID
-      return a.ordinal == b.ordinal && (a.uuid == b.uuid || (unsaid && a.name == b.name));
-    });
+      threads_.push_back(
+          index_.threads.of({at(processes_, thread.process), thread.tid, text(thread.name)}));
+    lay(from_.devices, to_.devices, devices_,
+        [this](const model::Device& a, const model::Device& b) {
+          const bool unsaid = results_ && (a.uuid == 0 || b.uuid == 0);  // ncu tells no UUID
+          return a.ordinal == b.ordinal && (a.uuid == b.uuid || (unsaid && a.name == b.name));
+        });
     lay(from_.streams, to_.streams, streams_, [](const model::Stream& a, const model::Stream& b) {
       return a.device == b.device && a.context == b.context && a.id == b.id;
     });
@@ -283,16 +298,18 @@ class Appender {
     nodes_ = count(to_.graph_nodes);
     paths_ = count(to_.captured_paths);
     names_ = count(to_.kernel_names);
-    append<&Session::attributes, &Session::projections, &Session::payload_fields, &Session::unlisted,
-           &Session::unlisted_inside, &Session::open_spans, &Session::ranges, &Session::marks, &Session::launches,
-           &Session::kernel_names>();
+    append<&Session::attributes, &Session::projections, &Session::payload_fields,
+           &Session::unlisted, &Session::unlisted_inside, &Session::open_spans, &Session::ranges,
+           &Session::marks, &Session::launches, &Session::kernel_names>();
     // Equal launch configurations are one, so that a report can count those that differ.
-    for (const model::KernelShape& shape : from_.kernel_shapes) shapes_.push_back(index_.shapes.of(shape));
+    for (const model::KernelShape& shape : from_.kernel_shapes)
+      shapes_.push_back(index_.shapes.of(shape));
     for (auto& path : from_.captured_paths)
       for (model::OpenRange& range : path) place(range);
     move(from_.captured_paths, to_.captured_paths);
-    append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets, &Session::synchronizations,
-           &Session::graph_launches, &Session::event_calls, &Session::memory_events>();
+    append<&Session::graph_nodes, &Session::kernels, &Session::copies, &Session::memsets,
+           &Session::synchronizations, &Session::graph_launches, &Session::event_calls,
+           &Session::memory_events>();
     to_.unrecorded.kernels |= from_.unrecorded.kernels;
     to_.unrecorded.copies |= from_.unrecorded.copies;
     to_.unrecorded.calls |= from_.unrecorded.calls;
@@ -318,7 +335,8 @@ class Appender {
     cpu();
     allocators();
     model::Summary& summary = from_.summary;
-    for (model::RangeSummary& row : summary.ranges) row.domain = text(row.domain), row.name = text(row.name);
+    for (model::RangeSummary& row : summary.ranges)
+      row.domain = text(row.domain), row.name = text(row.name);
     for (model::KernelSummary& row : summary.kernels)
       for (model::StringId* id : {&row.domain, &row.range, &row.name}) *id = text(*id);
     for (model::CallSummary& row : summary.calls) row.name = text(row.name);
@@ -341,14 +359,15 @@ class Appender {
       to.switches = from.switches;
       to.kernel = from.kernel;
     } else if (to.interval_ns != from.interval_ns) {
-      to_.losses.push_back({"cpu_not_joined", from.samples.size(), "CPU samples of inputs with other intervals"});
+      to_.losses.push_back(
+          {"cpu_not_joined", from.samples.size(), "CPU samples of inputs with other intervals"});
       return;
     }
     to.switches &= from.switches;
     to.kernel &= from.kernel;
     // Its threads, frames, stacks and counters are numbered for themselves.
-    const std::uint32_t threads = count(to.threads), frames = count(to.frames), stacks = count(to.stacks),
-                        counters = count(to.counters);
+    const std::uint32_t threads = count(to.threads), frames = count(to.frames),
+                        stacks = count(to.stacks), counters = count(to.counters);
     for (model::CpuThread& thread : from.threads) {
       thread.thread = at(threads_, thread.thread);
       add(thread.creator, threads);
@@ -373,8 +392,8 @@ class Appender {
     to.unwatched = std::max(to.unwatched, from.unwatched);
     const auto move_all = [&](auto... members) { (move(from.*members, to.*members), ...); };
     using Cpu = model::CpuProfile;
-    move_all(&Cpu::threads, &Cpu::frames, &Cpu::stacks, &Cpu::samples, &Cpu::waits, &Cpu::lines, &Cpu::counters,
-             &Cpu::counts);
+    move_all(&Cpu::threads, &Cpu::frames, &Cpu::stacks, &Cpu::samples, &Cpu::waits, &Cpu::lines,
+             &Cpu::counters, &Cpu::counts);
   }
 
   void allocators() {
@@ -391,7 +410,8 @@ class Appender {
   Index index_{to_};
   std::int64_t shift_ = 0;
   bool aligned_ = false;
-  bool results_ = false;  ///< of another run of the program that the timeline shows: of its processes, and no others
+  bool results_ = false;  ///< of another run of the program that the timeline shows: of its
+                          ///< processes, and no others
   std::uint32_t processes_of_to_ = 0;
   std::vector<model::StringId> texts_;
   /// The place of each in `to_`.
@@ -412,7 +432,8 @@ class Matcher {
 
   void run() {
     for (std::size_t i = first_; i < s_.measurements.size(); ++i) {
-      if (s_.measurements[i].scope == model::MeasuredScope::kKernel) wanted_[key_of(s_.measurements[i].ranges)];
+      if (s_.measurements[i].scope == model::MeasuredScope::kKernel)
+        wanted_[key_of(s_.measurements[i].ranges)];
     }
     if (wanted_.empty() || s_.kernels.empty()) return;
     sweep();
@@ -429,13 +450,17 @@ class Matcher {
         return same_kernel(s_.kernels[place.kernel].name, result.kernel_name);
       };
       auto found =
-          std::find_if(places.begin() + static_cast<std::ptrdiff_t>(std::min(next, places.size())), places.end(), same);
-      if (found == places.end()) found = std::ranges::find_if(places, same);  // more rounds than in the timeline
+          std::find_if(places.begin() + static_cast<std::ptrdiff_t>(std::min(next, places.size())),
+                       places.end(), same);
+      if (found == places.end())
+        found = std::ranges::find_if(places, same);  // more rounds than in the timeline
       if (found == places.end()) {
         ++missed;
         const std::string name(s_.strings.view(s_.kernel_names[result.kernel_name].short_name));
-        const std::string text = base::printable(name) + " in " + (key.empty() ? "no range" : base::printable(key));
-        if (unmet.size() < 5 && std::ranges::find(unmet, text) == unmet.end()) unmet.push_back(text);
+        const std::string text =
+            base::printable(name) + " in " + (key.empty() ? "no range" : base::printable(key));
+        if (unmet.size() < 5 && std::ranges::find(unmet, text) == unmet.end())
+          unmet.push_back(text);
         continue;
       }
       next = static_cast<std::size_t>(found - places.begin()) + 1;
@@ -448,8 +473,8 @@ class Matcher {
     }
     if (missed > 0) {
       s_.losses.push_back({"unjoined_results", missed,
-                           "results of ncu for kernels that the timeline lacks: " + base::join(unmet, ", ") +
-                               (missed > unmet.size() ? " ..." : "")});
+                           "results of ncu for kernels that the timeline lacks: " +
+                               base::join(unmet, ", ") + (missed > unmet.size() ? " ..." : "")});
     }
   }
 
@@ -509,7 +534,8 @@ class Matcher {
           const auto found = wanted_.find(key_of(path));
           places = found == wanted_.end() ? nullptr : &found->second;
         }
-        std::uint32_t& ordinal = ordinals[ranges.open().empty() ? s_.ranges.size() + thread : ranges.open().back()];
+        std::uint32_t& ordinal =
+            ordinals[ranges.open().empty() ? s_.ranges.size() + thread : ranges.open().back()];
         if (places != nullptr) places->push_back({kernel, ordinal, s_.threads[thread].process});
         ++ordinal;
       }
@@ -539,7 +565,8 @@ void bring_home(Session& s, std::size_t first) {
 
 bool has_timeline(const Session& s) {
   if (!s.allocators.empty()) return true;
-  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty() || !s.windows.empty();
+  return !s.ranges.empty() || !s.launches.empty() || !s.kernels.empty() || !s.marks.empty() ||
+         !s.windows.empty();
 }
 
 Session join(std::vector<Session> sessions) {
@@ -567,9 +594,13 @@ void join_to(std::optional<Session>& session, Session more) {
 }
 
 void add_results(Session& to, Session from) {
-  const auto of_counters = [](const model::Loss& loss) { return loss.kind.area() == model::LossArea::kCounters; };
+  const auto of_counters = [](const model::Loss& loss) {
+    return loss.kind.area() == model::LossArea::kCounters;
+  };
   std::erase_if(to.losses, of_counters);
-  std::erase_if(from.losses, [&](const model::Loss& loss) { return !of_counters(loss) && loss.kind != "gpu_partial"; });
+  std::erase_if(from.losses, [&](const model::Loss& loss) {
+    return !of_counters(loss) && loss.kind != "gpu_partial";
+  });
   Session results;
   results.strings = std::move(from.strings);
   results.domains = std::move(from.domains);
@@ -578,7 +609,8 @@ void add_results(Session& to, Session from) {
   results.kernel_shapes = std::move(from.kernel_shapes);
   results.measurements = std::move(from.measurements);
   results.losses = std::move(from.losses);
-  for (model::Measurement& result : results.measurements) result.thread = result.device = result.stream = kNone;
+  for (model::Measurement& result : results.measurements)
+    result.thread = result.device = result.stream = kNone;
   const std::size_t first = to.measurements.size();
   Appender(to, results).run();
   bring_home(to, first);

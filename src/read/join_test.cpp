@@ -66,7 +66,8 @@ model::Session results() {
   s.kernel_names = {{id("b(int)"), id("b")}, {id("a()"), id("a")}, {id("c()"), id("c")}};
   s.metrics.push_back({"dram__bytes.sum", "byte", "ncu"});
   // ncu was told to take b of each occurrence, then every a of one.
-  for (std::uint32_t kernel : {0u, 0u, 0u, 1u}) s.measurements.push_back(result(s, "decode", kernel));
+  for (std::uint32_t kernel : {0u, 0u, 0u, 1u})
+    s.measurements.push_back(result(s, "decode", kernel));
   s.measurements.push_back(result(s, "", 1));
   s.measurements.push_back(result(s, "decode", 2));
   s.measurements.push_back(result(s, "nowhere", 1));
@@ -81,8 +82,8 @@ TEST(Join, ResultsMeetKernelsByPathNameAndOrder) {
   ASSERT_EQ(s.measurements.size(), 7u);
   const auto place = [&](std::size_t i) {
     const model::Measurement& m = s.measurements[i];
-    return std::string(s.strings.view(s.kernel_names[m.kernel_name].demangled)) + " #" + std::to_string(m.ordinal) +
-           " pid " + std::to_string(s.processes[m.process].pid);
+    return std::string(s.strings.view(s.kernel_names[m.kernel_name].demangled)) + " #" +
+           std::to_string(m.ordinal) + " pid " + std::to_string(s.processes[m.process].pid);
   };
   EXPECT_EQ(place(0), "b() #1 pid 7");
   EXPECT_EQ(place(1), "b() #1 pid 7");
@@ -95,7 +96,8 @@ TEST(Join, ResultsMeetKernelsByPathNameAndOrder) {
   ASSERT_EQ(s.losses.size(), 1u);
   EXPECT_EQ(s.losses[0].kind.id(), "unjoined_results");
   EXPECT_EQ(s.losses[0].count, 2u);
-  EXPECT_NE(s.losses[0].detail.find("c in decode, a in nowhere"), std::string::npos) << s.losses[0].detail;
+  EXPECT_NE(s.losses[0].detail.find("c in decode, a in nowhere"), std::string::npos)
+      << s.losses[0].detail;
 }
 
 TEST(Join, ResultsWithoutAUuidAreOfTheGpuOfThatNumberAndName) {
@@ -105,8 +107,9 @@ TEST(Join, ResultsWithoutAUuidAreOfTheGpuOfThatNumberAndName) {
     sessions.push_back(results());
     sessions[0].devices[0].uuid = sessions[0].strings.intern("GPU-1");
     sessions[0].devices[0].name = sessions[0].strings.intern("NVIDIA H200");
-    sessions[1].devices.push_back(
-        {.process = 0, .name = sessions[1].strings.intern(name), .uuid = sessions[1].strings.intern(uuid)});
+    sessions[1].devices.push_back({.process = 0,
+                                   .name = sessions[1].strings.intern(name),
+                                   .uuid = sessions[1].strings.intern(uuid)});
     return join(std::move(sessions)).devices.size();
   };
   EXPECT_EQ(devices("", "NVIDIA H200"), 1u);
@@ -129,7 +132,8 @@ TEST(Join, TimelinesAreLaidSideBySideOnOneClock) {
   EXPECT_EQ(s.kernels[7].launch, 7u);
   EXPECT_EQ(s.launches[s.kernels[7].launch].thread, 1u);
   EXPECT_EQ(s.streams[s.kernels[7].stream].process, 1u);
-  EXPECT_EQ(s.kernel_names[s.kernels[7].name].short_name, s.kernel_names[s.kernels[0].name].short_name);
+  EXPECT_EQ(s.kernel_names[s.kernels[7].name].short_name,
+            s.kernel_names[s.kernels[0].name].short_name);
   EXPECT_TRUE(s.losses.empty());
 }
 
@@ -148,7 +152,8 @@ TEST(Join, RunsFarApartBeginAtOnce) {
   EXPECT_EQ(two.ranges[2].start_ns, 100);
   ASSERT_EQ(two.losses.size(), 1u);
   EXPECT_EQ(two.losses[0].kind.id(), "clocks_not_aligned");
-  EXPECT_NE(two.losses[0].detail.find("other processes, 60.00 s apart"), std::string::npos) << two.losses[0].detail;
+  EXPECT_NE(two.losses[0].detail.find("other processes, 60.00 s apart"), std::string::npos)
+      << two.losses[0].detail;
 }
 
 TEST(Join, TimeBetweenCapturesOfOneRunIsNotRecorded) {
@@ -253,13 +258,15 @@ TEST(Join, FilesOfOneRecordingHaveOneProcess) {
   EXPECT_EQ(all.threads.size(), 1u);
   EXPECT_EQ(all.processes[0].end_ns, 2000) << "without the time between them";
   EXPECT_EQ(both(recording(0, 7), recording(-2000, 8)).processes.size(), 2u);
-  EXPECT_EQ(both(recording(0, 7), recording(0, 7)).processes.size(), 2u) << "at the same time: of another machine";
+  EXPECT_EQ(both(recording(0, 7), recording(0, 7)).processes.size(), 2u)
+      << "at the same time: of another machine";
 }
 
 TEST(Join, MemoryAndEventsKeepTheirCalls) {
   const auto allocating = [] {
     model::Session s = timeline();
-    s.memory_events.push_back({.at_ns = 450, .bytes = 64, .process = 0, .thread = 0, .stream = 0, .launch = 6});
+    s.memory_events.push_back(
+        {.at_ns = 450, .bytes = 64, .process = 0, .thread = 0, .stream = 0, .launch = 6});
     s.memory_events.push_back({.at_ns = 460, .bytes = 64, .process = 0});
     s.event_calls.push_back({.event = 5, .launch = 3, .stream = 0});
     return s;

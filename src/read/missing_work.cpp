@@ -12,9 +12,11 @@ namespace {
 
 /// Calls have their kind from the work that they started: without work there is the name alone.
 bool starts_kernels(const model::Session& session, const model::Launch& launch) {
-  if (launch.kind == model::LaunchKind::kKernel || launch.kind == model::LaunchKind::kGraph) return true;
-  constexpr std::string_view kCalls[] = {"cudaLaunch",      "cudaGraphLaunch", "cuLaunch",    "cuGraphLaunch",
-                                         "hipLaunchKernel", "hipGraphLaunch",  "hipExtLaunch"};
+  if (launch.kind == model::LaunchKind::kKernel || launch.kind == model::LaunchKind::kGraph)
+    return true;
+  constexpr std::string_view kCalls[] = {"cudaLaunch",    "cudaGraphLaunch", "cuLaunch",
+                                         "cuGraphLaunch", "hipLaunchKernel", "hipGraphLaunch",
+                                         "hipExtLaunch"};
   const std::string_view name = session.strings.view(launch.name);
   return std::ranges::any_of(kCalls, [&](std::string_view call) { return name.starts_with(call); });
 }
@@ -27,11 +29,12 @@ bool is_own_capture(const model::Session& session) {
 }  // namespace
 
 void note_missing_work(model::Session& session) {
-  const bool has_work = !session.kernels.empty() || !session.graph_launches.empty() || !session.copies.empty() ||
-                        !session.memsets.empty();
+  const bool has_work = !session.kernels.empty() || !session.graph_launches.empty() ||
+                        !session.copies.empty() || !session.memsets.empty();
   if (has_work || session.unrecorded.kernels || is_own_capture(session)) return;
   std::uint64_t launches = 0;
-  for (const model::Launch& launch : session.launches) launches += starts_kernels(session, launch) ? 1 : 0;
+  for (const model::Launch& launch : session.launches)
+    launches += starts_kernels(session, launch) ? 1 : 0;
   if (launches == 0) return;
   session.unrecorded.kernels = session.unrecorded.copies = true;
   std::string detail = base::counted(launches, "launch call");

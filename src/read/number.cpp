@@ -12,15 +12,20 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Blanks of every kind and apostrophes separate thousands in some locales: plain blank, no-break space, narrow
-/// no-break space, right quote, and the lone byte that ncu 2020.3 leaves of a narrow space. Bytes of it, 0 for none.
+/// Blanks of every kind and apostrophes separate thousands in some locales: plain blank, no-break
+/// space, narrow no-break space, right quote, and the lone byte that ncu 2020.3 leaves of a narrow
+/// space. Bytes of it, 0 for none.
 std::size_t blank_at(std::string_view text) {
   if (text.empty()) return 0;
   if (text.front() == ' ' || text.front() == '\'') return 1;
-  for (const std::string_view blank : {"\xe2\x80\xaf", "\xe2\x80\x89", "\xe2\x80\x99", "\xc2\xa0"}) {
+  for (const std::string_view blank :
+       {"\xe2\x80\xaf", "\xe2\x80\x89", "\xe2\x80\x99", "\xc2\xa0"}) {
     if (text.starts_with(blank)) return blank.size();
   }
-  return (static_cast<unsigned char>(text.front()) == 0xe2 || static_cast<unsigned char>(text.front()) == 0xa0) ? 1 : 0;
+  return (static_cast<unsigned char>(text.front()) == 0xe2 ||
+          static_cast<unsigned char>(text.front()) == 0xa0)
+             ? 1
+             : 0;
 }
 
 /// Digits, points and commas only (blanks taken out), or nothing when the cell is no number.
@@ -52,7 +57,8 @@ std::optional<std::string> essence(std::string_view cell) {
 }  // namespace
 
 void PointGuess::see(std::string_view cell, std::uint64_t line) {
-  if (cell.find_first_of(".,") == std::string_view::npos || (dot_line_ != 0 && comma_line_ != 0 && groups_line_ != 0))
+  if (cell.find_first_of(".,") == std::string_view::npos ||
+      (dot_line_ != 0 && comma_line_ != 0 && groups_line_ != 0))
     return;
   const auto number = essence(cell);
   if (!number) return;
@@ -103,7 +109,8 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
 std::optional<std::string> plain_number(std::string_view cell, Point point) {
   const auto number = essence(cell);
   if (!number) return std::nullopt;
-  const char decimal = point == Point::kComma ? ',' : '.', thousands = point == Point::kComma ? '.' : ',';
+  const char decimal = point == Point::kComma ? ',' : '.',
+             thousands = point == Point::kComma ? '.' : ',';
   const std::size_t whole_end = std::min(number->find(decimal), number->size());
   std::string plain;
   std::size_t group = 0;

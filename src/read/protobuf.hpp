@@ -1,7 +1,8 @@
-// Protobuf wire format, leniently: known fields of the expected type are taken, everything else is skipped and counted.
+// Protobuf wire format, leniently: known fields of the expected type are taken, everything else is
+// skipped and counted.
 //
-// Over protozero's reader. Its exceptions (a varint or length that runs over the end of the message) pass through
-// for_each_field and are caught by parse_message, once per entry.
+// Over protozero's reader. Its exceptions (a varint or length that runs over the end of the
+// message) pass through for_each_field and are caught by parse_message, once per entry.
 #pragma once
 
 #include <protozero/exception.hpp>
@@ -29,7 +30,8 @@ constexpr std::uint32_t fixed64(std::uint32_t number) {
   return protozero::tag_and_type(number, Type::fixed64);
 }
 
-/// Messages of messages are never followed deeper than the readers go by name, so no input can exhaust the stack.
+/// Messages of messages are never followed deeper than the readers go by name, so no input can
+/// exhaust the stack.
 struct Field {
   protozero::pbf_reader& reader;
   [[nodiscard]] std::uint32_t key() const { return reader.tag_and_type(); }
@@ -41,8 +43,8 @@ struct Field {
   [[nodiscard]] std::uint32_t number32() { return static_cast<std::uint32_t>(reader.get_uint64()); }
 };
 
-/// Calls `take(field)` for every field of `message`; take answers false for a field that it does not know (and did not
-/// read), which is then skipped and counted in `unknown`.
+/// Calls `take(field)` for every field of `message`; take answers false for a field that it does
+/// not know (and did not read), which is then skipped and counted in `unknown`.
 template <class Take>
 void for_each_field(std::string_view message, std::uint64_t& unknown, Take&& take) {
   protozero::pbf_reader reader(message.data(), message.size());
@@ -54,7 +56,8 @@ void for_each_field(std::string_view message, std::uint64_t& unknown, Take&& tak
   }
 }
 
-/// What becomes of one field, for read(): `number(1, id)`, `text(2, name)`, `each(3, [&](std::string_view message)
+/// What becomes of one field, for read(): `number(1, id)`, `text(2, name)`, `each(3,
+/// [&](std::string_view message)
 /// {})`.
 template <class T>
 auto number(std::uint32_t field, T& out) {

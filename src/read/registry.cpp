@@ -68,7 +68,9 @@ const Lookalike* first_row(std::string_view where, const auto& fits) {
 
 struct Holds {
   std::string_view bytes;
-  bool operator()(std::string_view words) const { return bytes.find(words) != std::string_view::npos; }
+  bool operator()(std::string_view words) const {
+    return bytes.find(words) != std::string_view::npos;
+  }
 };
 
 /// The bytes in which printed tables are looked for: in a log, a program's output precedes them.
@@ -177,14 +179,16 @@ base::Result<const Reader*> find_reader(const std::filesystem::path& path) {
   return tl::make_unexpected(not_understood(head, path, folder));
 }
 
-std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::filesystem::path> paths) {
+std::vector<std::vector<std::filesystem::path>> recordings(
+    std::span<const std::filesystem::path> paths) {
   std::vector<std::vector<std::filesystem::path>> all;
   std::vector<std::size_t> tables;  // of nsys stats: their places in `all`
   for (const std::filesystem::path& path : paths) {
     const auto reader = find_reader(path);
     const bool table = reader && *reader == &nsys_csv::kReader;
     const auto joins = [&](std::size_t i) {
-      return std::ranges::all_of(all[i], [&](const auto& other) { return nsys_csv::same_recording(other, path); });
+      return std::ranges::all_of(
+          all[i], [&](const auto& other) { return nsys_csv::same_recording(other, path); });
     };
     const auto found = table ? std::ranges::find_if(tables, joins) : tables.end();
     if (found != tables.end()) {
@@ -200,12 +204,14 @@ std::vector<std::vector<std::filesystem::path>> recordings(std::span<const std::
 const std::filesystem::path* whole_of(std::span<const std::filesystem::path> parts,
                                       std::span<const std::filesystem::path> paths) {
   const auto whole = std::ranges::find_if(paths, [&](const std::filesystem::path& path) {
-    return std::ranges::all_of(parts, [&](const auto& part) { return nsys_csv::table_of(part, path); });
+    return std::ranges::all_of(parts,
+                               [&](const auto& part) { return nsys_csv::table_of(part, path); });
   });
   return whole == paths.end() ? nullptr : &*whole;
 }
 
-base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts, const Options& options) {
+base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts,
+                                            const Options& options) {
   if (parts.size() == 1) return read_any(parts.front(), options);
   return believed(nsys_csv::read_files(parts), options);
 }

@@ -1,4 +1,5 @@
-// Each kind of file that people give and no reader can read is named for what it is, with what to do.
+// Each kind of file that people give and no reader can read is named for what it is, with what to
+// do.
 #include "read/registry.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ std::string gzip(std::string_view text) {
 /// "what | hint", or the name of the reader that takes it.
 std::string answer() {
   const auto reader = find_reader(kFile);
-  const std::string out = reader ? std::string((*reader)->name) : reader.error().what + " | " + reader.error().hint;
+  const std::string out =
+      reader ? std::string((*reader)->name) : reader.error().what + " | " + reader.error().hint;
   std::filesystem::remove(kFile);
   return out;
 }
@@ -57,19 +59,23 @@ TEST(Lookalikes, AreNamed) {
   const std::string other_json = R"({"results": [1, 2, 3]})";
   const std::pair<std::string, std::string_view> kinds[] = {
       {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n",
-       "this is a pointer of Git LFS: the file itself was not downloaded | Fetch it in its repository: git lfs pull"},
+       "this is a pointer of Git LFS: the file itself was not downloaded | Fetch it in its "
+       "repository: git lfs pull"},
       {gzip(other_json), "this is JSON | "},
       {gzip("plain text"), "this is a gzip file | Unpack it first: gunzip FILE"},
       {"\n\n" + other_json, "this is JSON | "},
       {"\n[1, 2]", "this is JSON | Of nsys stats, print it with --format csv."},
       {R"({"SessionStartTime": {"utc": 1}, "x": {}})",
-       "this is what nsys export writes as info | Export it as SQLite: nsys export --type sqlite FILE"},
+       "this is what nsys export writes as info | Export it as SQLite: nsys export --type sqlite "
+       "FILE"},
       {R"({"VmSystemInformation": []})", "this is what nsys export writes as info | "},
       {R"({"ncu-proj": {"version": 1}, "reports": ["a.ncu-rep"]})",
-       "this is a project of Nsight Compute, which only names its reports | Give one of the reports"},
+       "this is a project of Nsight Compute, which only names its reports | Give one of the "
+       "reports"},
       {R"({"rocprofiler-sdk-tool": []})", "this is JSON of AMD's rocprofv3, which is not read | "},
       {"\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x08weights\x94]\x94"s,
-       "this is a pickle of Python, and no snapshot of GPU memory | Give what torch.cuda.memory._dump_snapshot"},
+       "this is a pickle of Python, and no snapshot of GPU memory | Give what "
+       "torch.cuda.memory._dump_snapshot"},
       {"\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Kernel_Name\"\n",
        "this is a table of AMD's rocprofv3, which is not read | "},
       {R"({"schema": "1.1.1", "nodes": [{"attrs": [{"name": "op_schema"}]}]})",
@@ -85,28 +91,36 @@ TEST(Lookalikes, AreNamed) {
       {"\x89HDF\r\n", "this is HDF5, which nsys export writes | "},
       {"ARROW1", "this is an Arrow file, which nsys export writes | "},
       {"", "no reader understands this: it is empty | Whatever should have written it failed"},
-      {"hello", "no reader understands this: it starts with \"hello\" | Give a file of one of these formats: "},
+      {"hello",
+       "no reader understands this: it starts with \"hello\" | Give a file of one of these "
+       "formats: "},
   };
-  for (const auto& [bytes, expected] : kinds) EXPECT_TRUE(answer_to(bytes).starts_with(expected)) << answer_to(bytes);
+  for (const auto& [bytes, expected] : kinds)
+    EXPECT_TRUE(answer_to(bytes).starts_with(expected)) << answer_to(bytes);
 }
 
 /// Answers begin so for text that a tool printed for people.
 constexpr std::string_view kNcuPage =
-    "this is a page that ncu prints for people, which is not read | Give the report itself (.ncu-rep), or its CSV: "
+    "this is a page that ncu prints for people, which is not read | Give the report itself "
+    "(.ncu-rep), or its CSV: "
     "ncu --import FILE.ncu-rep --csv --page raw > FILE.csv";
 constexpr std::string_view kNsysTable =
-    "this is a table of nsys stats, but not as CSV | Print it as CSV: nsys stats --format csv FILE.nsys-rep > "
+    "this is a table of nsys stats, but not as CSV | Print it as CSV: nsys stats --format csv "
+    "FILE.nsys-rep > "
     "FILE.csv; or export the recording: nsys export --type sqlite FILE.nsys-rep";
 constexpr std::string_view kAverages =
-    "this is a table that PyTorch's key_averages() prints for people, which is not read | Give the profiler's trace: "
+    "this is a table that PyTorch's key_averages() prints for people, which is not read | Give the "
+    "profiler's trace: "
     "prof.export_chrome_trace(\"trace.json\")";
 constexpr std::string_view kNvprof =
-    "this is what nvprof prints, which is not read | Record the program with rangescope profile -- COMMAND, or with "
+    "this is what nvprof prints, which is not read | Record the program with rangescope profile -- "
+    "COMMAND, or with "
     "nsys profile";
 
 TEST(Lookalikes, PrintedPagesOfNcu) {
   const std::string kernel =
-      "[4700] zoo@127.0.0.1\n  gemm(int) (16, 16, 1)x(16, 16, 1), Context 1, Stream 13, Device 0, CC 9.0\n\n";
+      "[4700] zoo@127.0.0.1\n  gemm(int) (16, 16, 1)x(16, 16, 1), Context 1, Stream 13, Device 0, "
+      "CC 9.0\n\n";
   const std::string range = "[5277] zoo@127.0.0.1\n  range, Context 1, Device 0, CC 9.0\n";
   const std::string table =
       "    Section: Launch Statistics\n"
@@ -115,21 +129,25 @@ TEST(Lookalikes, PrintedPagesOfNcu) {
       "    -------------------------------- --------------- ---------------\n"
       "    Registers Per Thread             register/thread              18\n";
   const std::string summary =
-      "  gemm(int) (16, 16, 1)x(16, 16, 1), Device 0, CC 9.0, Invocations 4\n    Section: Launch Statistics\n"
+      "  gemm(int) (16, 16, 1)x(16, 16, 1), Device 0, CC 9.0, Invocations 4\n    Section: Launch "
+      "Statistics\n"
       "    -------------------------------- --------------- ------- ------- -------\n"
       "    Metric Name                          Metric Unit Minimum Maximum Average\n";
   for (const std::string& page :
        {kernel + table, kernel, range, table, summary, "==PROF== Connected\n" + kernel + table})
     EXPECT_EQ(answer_to(page), kNcuPage) << page;
   EXPECT_EQ(
-      answer_to("==PROF== Connected to process 7 (/app)\nhello\n==PROF== Disconnected from process 7\n"),
-      "this is what ncu prints while it runs, without results" + std::string(kNcuPage.substr(kNcuPage.find(" | "))));
+      answer_to(
+          "==PROF== Connected to process 7 (/app)\nhello\n==PROF== Disconnected from process 7\n"),
+      "this is what ncu prints while it runs, without results" +
+          std::string(kNcuPage.substr(kNcuPage.find(" | "))));
   const std::string failed = answer_to(
-      "[libprotobuf ERROR message_lite.cc:122] Can't parse message\n==ERROR== Failed to load report file "
+      "[libprotobuf ERROR message_lite.cc:122] Can't parse message\n==ERROR== Failed to load "
+      "report file "
       "'x.ncu-rep'.\nmore\n");
-  EXPECT_TRUE(
-      failed.starts_with("this is what ncu prints while it runs, without results: ==ERROR== Failed to load "
-                         "report file 'x.ncu-rep'. | "))
+  EXPECT_TRUE(failed.starts_with(
+      "this is what ncu prints while it runs, without results: ==ERROR== Failed to load "
+      "report file 'x.ncu-rep'. | "))
       << failed;
 }
 
@@ -150,33 +168,39 @@ TEST(Lookalikes, EveryRecordedPageOfNcu) {
 
 TEST(Lookalikes, PrintedTablesOfNsys) {
   for (const std::string_view header :
-       {" Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Name\n",
+       {" Time (%)  Total Time (ns)  Instances  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev "
+        "(ns)  Name\n",
         " Time(%)  Total Time (ns)  Instances   Average   Minimum   Maximum   Name\n",  // 2020
-        "| Time (%) | Total Time (ns) | Instances | Avg (ns) | Name |\n",               // --format table
-        "Time (%)\tTotal Time (ns)\tInstances\tName\n",                                 // --format tsv
-        " NVTX Range   Style   PID  TID  NVTX Inst  Kern Inst  Total Time (ns)  Avg (ns)  Kernel Name\n",
+        "| Time (%) | Total Time (ns) | Instances | Avg (ns) | Name |\n",  // --format table
+        "Time (%)\tTotal Time (ns)\tInstances\tName\n",                    // --format tsv
+        " NVTX Range   Style   PID  TID  NVTX Inst  Kern Inst  Total Time (ns)  Avg (ns)  Kernel "
+        "Name\n",
         " Range    Style   Total Proj Time (ns)  Total Range Time (ns)  Range Instances\n",
         " Total (MB)  Count  Avg (MB)  Med (MB)  Min (MB)  Max (MB)  StdDev (MB)  Operation\n",
         " Start (ns)  End (ns)   Duration (ns)  DurChild (ns)  Name  PID  TID\n",
         " API Start (ns)  API Dur (ns)  Queue Start (ns)  Kernel Start (ns)  PID  TID\n"}) {
     EXPECT_EQ(answer_to(header), kNsysTable) << header;
-    EXPECT_EQ(answer_to("Processing [x.sqlite] with [/r/nvtx_sum.py]... \n\n" + std::string(header)), kNsysTable);
+    EXPECT_EQ(
+        answer_to("Processing [x.sqlite] with [/r/nvtx_sum.py]... \n\n" + std::string(header)),
+        kNsysTable);
   }
 }
 
 TEST(Lookalikes, PrintedTablesOfPyTorch) {
-  for (const std::string_view header :
-       {"     Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  Input Shapes\n",
-        "Name   Self CPU total %  Self CPU total  CPU total %  CPU total  CPU time avg  Number of Calls\n",  // 1.0
-        "| Name | Self CPU | CPU total | # of Calls |\n"})
+  for (const std::string_view header : {"     Name    Self CPU %      Self CPU   CPU total %     "
+                                        "CPU total  CPU time avg    # of Calls  Input Shapes\n",
+                                        "Name   Self CPU total %  Self CPU total  CPU total %  CPU "
+                                        "total  CPU time avg  Number of Calls\n",  // 1.0
+                                        "| Name | Self CPU | CPU total | # of Calls |\n"})
     EXPECT_EQ(answer_to(header), kAverages) << header;
 }
 
 TEST(Lookalikes, PrintedByNvprof) {
-  for (const std::string_view text :
-       {"==9587== NVPROF is profiling process 9587, command: ./app\n==9587== Profiling result:\n   Start  Duration\n",
-        "==27694== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  "
-        "Name\n"})
+  for (const std::string_view text : {"==9587== NVPROF is profiling process 9587, command: "
+                                      "./app\n==9587== Profiling result:\n   Start  Duration\n",
+                                      "==27694== Profiling result:\n            Type  Time(%)      "
+                                      "Time     Calls       Avg       Min       Max  "
+                                      "Name\n"})
     EXPECT_EQ(answer_to(text), kNvprof) << text;
 }
 
@@ -184,15 +208,18 @@ TEST(Lookalikes, PrintedTablesAreFoundBehindWhatTheProgramPrinted) {
   std::string log;
   for (int step = 0; step < 1000; ++step) log += "step " + std::to_string(step) + ", loss 0.5\n";
   EXPECT_EQ(answer_to(log + "     Name    Self CPU %      Self CPU    # of Calls\n"), kAverages);
-  EXPECT_TRUE(answer_to(log).starts_with("no reader understands this: it starts with \"step 0, loss 0.5"));
+  EXPECT_TRUE(
+      answer_to(log).starts_with("no reader understands this: it starts with \"step 0, loss 0.5"));
   EXPECT_EQ(answer_to(log + "Time (%),Total Time (ns),Instances,Name\n100.0,7,1,k\n"), "nsys-csv");
 }
 
 TEST(Lookalikes, DatabasesAreNamedByTheirTables) {
-  EXPECT_EQ(answer_to_database("create table rocpd_op(id integer); insert into rocpd_op values(1)"), "rocm");
+  EXPECT_EQ(answer_to_database("create table rocpd_op(id integer); insert into rocpd_op values(1)"),
+            "rocm");
   EXPECT_EQ(answer_to_database("create table OPS(BeginNs integer)"), "rocm");
   EXPECT_TRUE(answer_to_database("create table StringTable(_id_ integer, value text)")
-                  .starts_with("this is a database of nvprof, which is not read | Record the program with rangescope"));
+                  .starts_with("this is a database of nvprof, which is not read | Record the "
+                               "program with rangescope"));
   EXPECT_TRUE(answer_to_database("create table places(id integer)")
                   .starts_with("this is a SQLite database without the tables of nsys | "));
   EXPECT_EQ(answer_to_database("create table StringTable(_id_ integer, value text);"
@@ -204,7 +231,8 @@ TEST(Lookalikes, DatabasesAreNamedByTheirTables) {
 }
 
 TEST(Lookalikes, WhatIsReadIsNotOne) {
-  const std::string trace = R"({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]})";
+  const std::string trace =
+      R"({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1}]})";
   EXPECT_EQ(answer_to(trace), "kineto");
   EXPECT_EQ(answer_to("\n\n" + trace), "kineto");
   EXPECT_EQ(answer_to(gzip(trace)), "kineto");

@@ -21,7 +21,8 @@ void add_waits_of_calls(model::Session& s) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < recorded.size(); ++i) {
     const model::Launch& call = s.launches[i];
-    if (call.kind == model::LaunchKind::kSynchronize && call.end_ns != model::kOpen) order.push_back(i);
+    if (call.kind == model::LaunchKind::kSynchronize && call.end_ns != model::kOpen)
+      order.push_back(i);
   }
   std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     const model::Launch &x = s.launches[a], &y = s.launches[b];
@@ -38,7 +39,8 @@ void add_waits_of_calls(model::Session& s) {
     const bool nested = !touches && call.end_ns <= until[call.thread];
     until[call.thread] = std::max(until[call.thread], call.end_ns);
     if (nested || recorded[i]) continue;
-    s.synchronizations.push_back({call.start_ns, call.end_ns, i, model::kNone, sync_kind(s.strings.view(call.name))});
+    s.synchronizations.push_back(
+        {call.start_ns, call.end_ns, i, model::kNone, sync_kind(s.strings.view(call.name))});
   }
 }
 
@@ -53,11 +55,13 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
   };
   const auto on_streams = [&](const auto& all) {
     for (const auto& work : all)
-      if (work.stream != model::kNone) see(s.streams[work.stream].process, work.start_ns, work.end_ns);
+      if (work.stream != model::kNone)
+        see(s.streams[work.stream].process, work.start_ns, work.end_ns);
   };
   on_threads(s.ranges);
   on_threads(s.launches);
-  for (const model::Mark& mark : s.marks) see(s.threads[mark.thread].process, mark.at_ns, mark.at_ns);
+  for (const model::Mark& mark : s.marks)
+    see(s.threads[mark.thread].process, mark.at_ns, mark.at_ns);
   on_streams(s.kernels);
   on_streams(s.copies);
   on_streams(s.memsets);
@@ -76,10 +80,11 @@ void set_extents(model::Session& s, std::int64_t begin, std::int64_t end) {
 }
 
 model::LaunchKind launch_kind(std::string_view api) {
-  if (api.starts_with("cudaGraphLaunch") || api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
+  if (api.starts_with("cudaGraphLaunch") || api.starts_with("cuGraphLaunch"))
+    return model::LaunchKind::kGraph;
   for (const std::string_view wait :
-       {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaThreadSynchronize",
-        "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"}) {
+       {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize",
+        "cudaThreadSynchronize", "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"}) {
     if (api.starts_with(wait)) return model::LaunchKind::kSynchronize;
   }
   return model::LaunchKind::kOther;
@@ -88,15 +93,17 @@ model::LaunchKind launch_kind(std::string_view api) {
 model::CopyKind copy_kind(std::string_view name) {
   using enum model::CopyKind;
   constexpr std::tuple<std::string_view, std::string_view, model::CopyKind> kKinds[] = {
-      {"host", "device", kHostToDevice},   {"device", "host", kDeviceToHost},     {"host", "array", kHostToArray},
-      {"array", "host", kArrayToHost},     {"array", "array", kArrayToArray},     {"array", "device", kArrayToDevice},
-      {"device", "array", kDeviceToArray}, {"device", "device", kDeviceToDevice}, {"host", "host", kHostToHost},
-      {"peer", "peer", kPeerToPeer}};
+      {"host", "device", kHostToDevice},   {"device", "host", kDeviceToHost},
+      {"host", "array", kHostToArray},     {"array", "host", kArrayToHost},
+      {"array", "array", kArrayToArray},   {"array", "device", kArrayToDevice},
+      {"device", "array", kDeviceToArray}, {"device", "device", kDeviceToDevice},
+      {"host", "host", kHostToHost},       {"peer", "peer", kPeerToPeer}};
   std::string text = base::lower(name);
   std::erase_if(text, [](char c) { return c == '-' || c == '_'; });
   for (const auto& [from, to, kind] : kKinds)
-    for (const std::string& word : {std::string(from) + "to" + std::string(to), std::string{from[0], 't', 'o', to[0]},
-                                    std::string{from[0], '2', to[0]}})
+    for (const std::string& word :
+         {std::string(from) + "to" + std::string(to), std::string{from[0], 't', 'o', to[0]},
+          std::string{from[0], '2', to[0]}})
       if (text.find(word) != std::string::npos) return kind;
   return kUnknown;
 }
@@ -105,8 +112,11 @@ namespace {
 
 model::MemoryKind memory_named(std::string_view name) {
   using enum model::MemoryKind;
-  constexpr std::pair<std::string_view, model::MemoryKind> kNames[] = {
-      {"Pageable", kPageable}, {"Pinned", kPinned}, {"Device", kDevice}, {"Array", kArray}, {"Managed", kManaged}};
+  constexpr std::pair<std::string_view, model::MemoryKind> kNames[] = {{"Pageable", kPageable},
+                                                                       {"Pinned", kPinned},
+                                                                       {"Device", kDevice},
+                                                                       {"Array", kArray},
+                                                                       {"Managed", kManaged}};
   for (const auto& [known, kind] : kNames)
     if (name == known) return kind;
   return kUnknown;

@@ -33,7 +33,8 @@ struct CopyMemory {
 [[nodiscard]] CopyMemory copy_memory(std::string_view name);
 /// `call` launched work of this kind; a graph launch stays one whatever it ran.
 inline void launched(model::Launch& call, model::LaunchKind kind) {
-  if (call.kind != model::LaunchKind::kGraph && call.kind != model::LaunchKind::kSynchronize) call.kind = kind;
+  if (call.kind != model::LaunchKind::kGraph && call.kind != model::LaunchKind::kSynchronize)
+    call.kind = kind;
 }
 
 /// Adds a wait for each call of kind kSynchronize that has none of its own yet; of calls inside

@@ -1,4 +1,5 @@
-// Trace tables that nsys stats printed of a recording, against its SQLite export: the same events, to the nanosecond.
+// Trace tables that nsys stats printed of a recording, against its SQLite export: the same events,
+// to the nanosecond.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,8 @@ std::vector<fs::path> tables(const std::string& version, const std::string& reco
 }
 
 std::string thread_text(const model::Session& s, std::uint32_t thread) {
-  return std::to_string(s.processes[s.threads[thread].process].pid) + '/' + std::to_string(s.threads[thread].tid);
+  return std::to_string(s.processes[s.threads[thread].process].pid) + '/' +
+         std::to_string(s.threads[thread].tid);
 }
 
 std::string call_text(const model::Session& s, std::uint32_t launch) {
@@ -41,15 +43,16 @@ std::string call_text(const model::Session& s, std::uint32_t launch) {
   const model::Launch& call = s.launches[launch];
   std::string_view name = s.strings.view(call.name);
   name = name.substr(0, name.find("_v"));
-  return std::string(name) + ' ' + std::to_string(call.start_ns) + '-' + std::to_string(call.end_ns) + " on " +
-         thread_text(s, call.thread);
+  return std::string(name) + ' ' + std::to_string(call.start_ns) + '-' +
+         std::to_string(call.end_ns) + " on " + thread_text(s, call.thread);
 }
 
 std::string stream_text(const model::Session& s, std::uint32_t stream) {
   const model::Stream& at = s.streams[stream];
   const model::Device& device = s.devices[at.device];
-  return std::to_string(s.processes[at.process].pid) + ' ' + std::string(s.strings.view(device.name)) + ' ' +
-         std::to_string(device.ordinal) + ' ' + std::to_string(at.context) + ':' + std::to_string(at.id);
+  return std::to_string(s.processes[at.process].pid) + ' ' +
+         std::string(s.strings.view(device.name)) + ' ' + std::to_string(device.ordinal) + ' ' +
+         std::to_string(at.context) + ':' + std::to_string(at.id);
 }
 
 std::vector<std::string> sorted(std::vector<std::string> lines) {
@@ -79,7 +82,9 @@ std::vector<std::string> kernels(const model::Session& s, bool whole) {
                        std::string(s.strings.view(s.kernel_names[kernel.name].short_name)) + ')';
     for (const auto& three : {shape.grid, shape.block})
       for (const std::uint32_t one : three) line += ' ' + std::to_string(one);
-    if (whole) line += " regs " + std::to_string(shape.registers_per_thread) + " " + stream_text(s, kernel.stream);
+    if (whole)
+      line += " regs " + std::to_string(shape.registers_per_thread) + " " +
+              stream_text(s, kernel.stream);
     out.push_back(line + " by " + call_text(s, kernel.launch));
   }
   return sorted(std::move(out));
@@ -89,8 +94,8 @@ std::vector<std::string> transfers(const model::Session& s) {
   std::vector<std::string> out;
   for (const model::Copy& copy : s.copies)
     out.push_back(std::to_string(copy.start_ns) + '-' + std::to_string(copy.end_ns) + " copy " +
-                  std::to_string(static_cast<int>(copy.kind)) + ' ' + stream_text(s, copy.stream) + " by " +
-                  call_text(s, copy.launch));
+                  std::to_string(static_cast<int>(copy.kind)) + ' ' + stream_text(s, copy.stream) +
+                  " by " + call_text(s, copy.launch));
   for (const model::Memset& set : s.memsets)
     out.push_back(std::to_string(set.start_ns) + '-' + std::to_string(set.end_ns) + " set " +
                   stream_text(s, set.stream) + " by " + call_text(s, set.launch));
@@ -109,14 +114,18 @@ using Lines = std::vector<std::string>;
 TEST(TraceTables, AllOfARecordingAreTheRecording) {
   const model::Session truth = of({kGolden / "zoo.sqlite"});
   for (const auto& paths :
-       {tables("2022.4.2", "zoo", {"gputrace", "kernexectrace", "cudaapitrace", "nvtxpptrace", "nvtxgpuproj"}),
+       {tables("2022.4.2", "zoo",
+               {"gputrace", "kernexectrace", "cudaapitrace", "nvtxpptrace", "nvtxgpuproj"}),
+        tables("2023.4.4", "zoo",
+               {"nvtx_gpu_proj_trace", "nvtx_pushpop_trace", "cuda_gpu_trace",
+                "cuda_kern_exec_trace", "cuda_api_trace"}),
         tables(
             "2023.4.4", "zoo",
-            {"nvtx_gpu_proj_trace", "nvtx_pushpop_trace", "cuda_gpu_trace", "cuda_kern_exec_trace", "cuda_api_trace"}),
-        tables("2023.4.4", "zoo", {"cuda_gpu_trace", "cuda_api_trace", "nvtx_gpu_proj_trace", "nvtx_pushpop_trace"})}) {
+            {"cuda_gpu_trace", "cuda_api_trace", "nvtx_gpu_proj_trace", "nvtx_pushpop_trace"})}) {
     const model::Session read = of(paths);
     EXPECT_EQ(ranges(read, model::RangeKind::kPushPop), ranges(truth, model::RangeKind::kPushPop));
-    EXPECT_EQ(ranges(read, model::RangeKind::kStartEnd), ranges(truth, model::RangeKind::kStartEnd));
+    EXPECT_EQ(ranges(read, model::RangeKind::kStartEnd),
+              ranges(truth, model::RangeKind::kStartEnd));
     EXPECT_EQ(kernels(read, true), kernels(truth, true));
     EXPECT_EQ(transfers(read), transfers(truth));
     EXPECT_EQ(read.sources.size(), paths.size());
@@ -129,13 +138,15 @@ TEST(TraceTables, EachAloneSaysWhatItKnows) {
   const model::Session truth = of({kGolden / "zoo.sqlite"});
   const model::Session executions = of(tables("2022.4.2", "zoo", {"kernexectrace"}));
   EXPECT_EQ(kernels(executions, false), kernels(truth, false));
-  EXPECT_TRUE(executions.unrecorded.copies && executions.unrecorded.calls && !executions.unrecorded.kernels);
+  EXPECT_TRUE(executions.unrecorded.copies && executions.unrecorded.calls &&
+              !executions.unrecorded.kernels);
   EXPECT_EQ(losses(executions), (Lines{"no_calls 0", "no_copies 0"}));
 
   const model::Session work = of(tables("2023.4.4", "zoo", {"cuda_gpu_trace"}));
   EXPECT_EQ(work.kernels.size(), truth.kernels.size());
-  EXPECT_TRUE(std::all_of(work.kernels.begin(), work.kernels.end(),
-                          [](const model::Kernel& kernel) { return kernel.launch == model::kNone; }));
+  EXPECT_TRUE(
+      std::all_of(work.kernels.begin(), work.kernels.end(),
+                  [](const model::Kernel& kernel) { return kernel.launch == model::kNone; }));
   EXPECT_EQ(losses(work), (Lines{"kernel_without_call 56", "no_calls 0", "rounded_bytes 5"}));
 
   const model::Session pushed = of(tables("2022.4.2", "zoo", {"nvtxpptrace"}));
@@ -145,7 +156,8 @@ TEST(TraceTables, EachAloneSaysWhatItKnows) {
 
   // 2025 writes the default domain as ":name", so that nothing is guessed.
   const model::Session projected = of(tables("2025.3.1", "zoo", {"nvtx_gpu_proj_trace"}));
-  EXPECT_EQ(ranges(projected, model::RangeKind::kStartEnd), ranges(truth, model::RangeKind::kStartEnd));
+  EXPECT_EQ(ranges(projected, model::RangeKind::kStartEnd),
+            ranges(truth, model::RangeKind::kStartEnd));
   EXPECT_EQ(projected.projections.size(), projected.ranges.size());
   EXPECT_EQ(losses(projected), (Lines{"no_gpu_work 0", "ranges_without_work 0"}));
 }
@@ -169,8 +181,8 @@ TEST(TraceTables, SumsTellWhichColonsAreDomains) {
 
 TEST(TraceTables, TwoProcessesWithOneCorrelationId) {
   const model::Session truth = of({kGolden / "mp.sqlite"});
-  const model::Session read =
-      of(tables("2023.4.4", "mp", {"cuda_gpu_trace", "cuda_kern_exec_trace", "nvtx_pushpop_trace"}));
+  const model::Session read = of(
+      tables("2023.4.4", "mp", {"cuda_gpu_trace", "cuda_kern_exec_trace", "nvtx_pushpop_trace"}));
   EXPECT_EQ(ranges(read, model::RangeKind::kPushPop), ranges(truth, model::RangeKind::kPushPop));
   EXPECT_EQ(kernels(read, true), kernels(truth, true));
 }
@@ -188,11 +200,13 @@ TEST(TraceTables, Columns2020RoundStartsToMicroseconds) {
 
 TEST(TraceTables, RecordingsAreKeptApartByNameAndByTable) {
   const fs::path stats = kGolden / "stats";
-  const fs::path a = stats / "2023.4.4/zoo_cuda_gpu_trace.csv", b = stats / "2023.4.4/zoo_nvtx_pushpop_trace.csv",
-                 other = stats / "2023.4.4/mp_nvtx_pushpop_trace.csv", old = stats / "2022.4.2/zoo_gputrace.csv",
-                 sqlite = kGolden / "zoo.sqlite";
+  const fs::path a = stats / "2023.4.4/zoo_cuda_gpu_trace.csv",
+                 b = stats / "2023.4.4/zoo_nvtx_pushpop_trace.csv",
+                 other = stats / "2023.4.4/mp_nvtx_pushpop_trace.csv",
+                 old = stats / "2022.4.2/zoo_gputrace.csv", sqlite = kGolden / "zoo.sqlite";
   using Groups = std::vector<std::vector<fs::path>>;
-  EXPECT_EQ(recordings(std::vector<fs::path>{a, sqlite, b, other}), (Groups{{a, b}, {sqlite}, {other}}));
+  EXPECT_EQ(recordings(std::vector<fs::path>{a, sqlite, b, other}),
+            (Groups{{a, b}, {sqlite}, {other}}));
   EXPECT_EQ(recordings(std::vector<fs::path>{a, old}), (Groups{{a}, {old}}));
 }
 

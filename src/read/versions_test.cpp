@@ -1,11 +1,12 @@
-// What older versions of ncu print of a report is what the report holds, and what older versions of nsys record is what
-// ran.
+// What older versions of ncu print of a report is what the report holds, and what older versions of
+// nsys record is what ran.
 //
-// tests/golden/nsys/cpu_<version>.sqlite: tests/nsys/program.cpp under nsys 2020.4.3, 2022.4.2 and 2023.4.4, without
-// the tables that say nothing about it; beside each what its own `nsys stats` made of it.
-// tests/golden/ncu-old/<version>/<report>_<page>[_<locale>].csv.zst: tests/golden/ncu/<report> as `ncu --import --csv`
-// of 2020.3.1, 2022.3.0 and 2024.1.1 printed it, in several pages, units and locales. (For k_kern the first two were
-// given a copy whose rules of the type Optimization, which they do not know, were warnings.)
+// tests/golden/nsys/cpu_<version>.sqlite: tests/nsys/program.cpp under nsys 2020.4.3, 2022.4.2 and
+// 2023.4.4, without the tables that say nothing about it; beside each what its own `nsys stats`
+// made of it. tests/golden/ncu-old/<version>/<report>_<page>[_<locale>].csv.zst:
+// tests/golden/ncu/<report> as `ncu --import --csv` of 2020.3.1, 2022.3.0 and 2024.1.1 printed it,
+// in several pages, units and locales. (For k_kern the first two were given a copy whose rules of
+// the type Optimization, which they do not know, were warnings.)
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +30,8 @@ const std::string kGolden = std::string(base::source_dir) + "/tests/golden/";
 
 model::Session csv_session(const fs::path& path, const Options& options = {}) {
   const auto packed = base::read_file(path);
-  const auto text = packed ? ncu_report::unpack(*packed, path.string()) : base::Result<ncu_report::Unpacked>();
+  const auto text =
+      packed ? ncu_report::unpack(*packed, path.string()) : base::Result<ncu_report::Unpacked>();
   EXPECT_TRUE(packed && text) << path;
   if (!packed || !text) return {};
   auto session = ncu_csv::read_text(text->bytes, path.filename().string(), options);
@@ -67,7 +69,8 @@ bool has_loss(const model::Session& session, std::string_view kind) {
 }
 
 /// How many values were compared; each is equal to what two printed decimals can say.
-std::size_t compare(const model::Session& printed, const model::Session& report, const std::string& file) {
+std::size_t compare(const model::Session& printed, const model::Session& report,
+                    const std::string& file) {
   EXPECT_EQ(printed.measurements.size(), report.measurements.size()) << file;
   if (printed.measurements.size() != report.measurements.size()) return 0;
   std::size_t compared = 0;
@@ -77,7 +80,8 @@ std::size_t compare(const model::Session& printed, const model::Session& report,
     EXPECT_EQ(kernel_of(printed, a), kernel_of(report, b)) << file;
     EXPECT_EQ(a.scope, b.scope) << file;
     std::map<std::string, double> values;
-    for (const model::MetricValue& value : b.values) values[report.metrics[value.metric].name] = value.value;
+    for (const model::MetricValue& value : b.values)
+      values[report.metrics[value.metric].name] = value.value;
     for (const model::MetricValue& value : a.values) {
       const model::MetricDef& metric = printed.metrics[value.metric];
       const auto truth = values.find(metric.name);
@@ -127,7 +131,8 @@ TEST(OldNcu, ValuesInAUnitThatTheMetricCannotHaveAreLeftOut) {
 }
 
 TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
-  // Printed by ncu 2025.3.1, which rewrites names of kernels; the report (without its sources) has them whole.
+  // Printed by ncu 2025.3.1, which rewrites names of kernels; the report (without its sources) has
+  // them whole.
   const model::Session report = report_session("kdet");
   for (const std::string page : {"raw", "raw_base", "details", "details_base"}) {
     const std::size_t compared =
@@ -135,7 +140,8 @@ TEST(PyTorch, PagesWithEnglishNumbersAndRenamedKernelsSayWhatTheReportSays) {
     EXPECT_GE(compared, page.starts_with("raw") ? 2000u : 150u) << page;
     EXPECT_TRUE(csv_session(kGolden + "ncu/kdet_" + page + ".csv.zst").losses.empty()) << page;
   }
-  // The log of a profiled program: its own output and ncu's progress around the rows of two decode steps.
+  // The log of a profiled program: its own output and ncu's progress around the rows of two decode
+  // steps.
   const model::Session all = csv_session(kGolden + "ncu/kall_details.csv.zst");
   EXPECT_EQ(all.measurements.size(), 280u);
   for (const model::Measurement& one : all.measurements) {
@@ -149,7 +155,8 @@ TEST(NcuCsv, EveryRecordedPageSaysWhatTheReportSays) {
   for (const auto& entry : fs::directory_iterator(kGolden + "ncu")) {
     const std::string name = entry.path().filename().string();
     const std::size_t page = std::min(name.find("_raw"), name.find("_details"));
-    if (!name.ends_with(".csv.zst") || page == std::string::npos || name.starts_with("kall")) continue;
+    if (!name.ends_with(".csv.zst") || page == std::string::npos || name.starts_with("kall"))
+      continue;
     const std::string base = name.substr(0, page);
     ++files;
     const model::Session printed = csv_session(entry.path());
@@ -175,7 +182,8 @@ TEST(OldNcu, SummariesAreMeansOverTheLaunches) {
   std::size_t compared = 0;
   for (const char* version : {"2020.3.1", "2022.3.0", "2024.1.1"}) {
     for (const char* kind : {"per-kernel", "per-gpu", "per-nvtx"}) {
-      const model::Session summary = csv_session(kGolden + "ncu-old/" + version + "/k_nested_" + kind + ".csv.zst");
+      const model::Session summary =
+          csv_session(kGolden + "ncu-old/" + version + "/k_nested_" + kind + ".csv.zst");
       for (const model::Measurement& one : summary.measurements) {
         for (const model::MetricValue& value : one.values) {
           if (summary.metrics[value.metric].name != "gpu__time_duration.sum") continue;
@@ -195,13 +203,16 @@ TEST(OldNcu, OneLabelOfSeveralMetricsIsNoNumber) {
   for (const model::Measurement& one : session.measurements) {
     for (const model::MetricValue& value : one.values) {
       const std::string& name = session.metrics[value.metric].name;
-      EXPECT_NE(name, "GPU and Memory Workload Distribution/Workload Distribution/SM Active Cycles");
-      bodies += name.starts_with("GPU Speed Of Light Throughput/Compute Throughput Breakdown/") ? 1 : 0;
+      EXPECT_NE(name,
+                "GPU and Memory Workload Distribution/Workload Distribution/SM Active Cycles");
+      bodies +=
+          name.starts_with("GPU Speed Of Light Throughput/Compute Throughput Breakdown/") ? 1 : 0;
     }
   }
   EXPECT_GT(bodies, 20u);
-  const auto lost = std::find_if(session.losses.begin(), session.losses.end(),
-                                 [](const model::Loss& loss) { return loss.kind == "ambiguous_labels"; });
+  const auto lost =
+      std::find_if(session.losses.begin(), session.losses.end(),
+                   [](const model::Loss& loss) { return loss.kind == "ambiguous_labels"; });
   ASSERT_NE(lost, session.losses.end());
   EXPECT_EQ(lost->count, 5u);
 }
@@ -234,8 +245,9 @@ std::map<std::string, std::pair<std::int64_t, double>> stats_of(const std::strin
 
 TEST(OldNsys, EveryVersionTellsTheRangesThatRan) {
   // What the program does (tests/nsys/program.cpp): 60 iterations and 40 rounds of a worker.
-  const std::map<std::string, std::int64_t> ran{{"step", 60},        {"load", 160}, {"compute", 60}, {"colored", 60},
-                                                {":registered", 60}, {"wide", 60},  {"worker", 40}};
+  const std::map<std::string, std::int64_t> ran{
+      {"step", 60},        {"load", 160}, {"compute", 60}, {"colored", 60},
+      {":registered", 60}, {"wide", 60},  {"worker", 40}};
   for (const std::string version : {"2020.4.3", "2022.4.2", "2023.4.4"}) {
     auto session = nsys_sqlite::kReader.read(kGolden + "nsys/cpu_" + version + ".sqlite", {});
     ASSERT_TRUE(session.has_value()) << version << base::to_string(session.error());

@@ -1,7 +1,7 @@
 // An exporter writes a report in one format. It formats; it never computes.
 //
-// To add one: a folder beside the others, a function, one line in registry.cpp, a page in docs/formats/ when machines
-// read it.
+// To add one: a folder beside the others, a function, one line in registry.cpp, a page in
+// docs/formats/ when machines read it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace rangescope::report {
 
-/// Where the bytes go: a file, standard output, a string. Write errors are remembered and told at the end.
+/// Where the bytes go: a file, standard output, a string. Write errors are remembered and told at
+/// the end.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -28,22 +29,24 @@ class Sink {
 struct Style {
   std::size_t width = 100;  ///< columns of the terminal
   bool color = false;
-  bool wrap = false;                 ///< notes and data losses too: a person reads them, not grep
-  int depth = 0;                     ///< deepest level shown, 0 for all
-  std::string sort;                  ///< measure tag; "" keeps tree order (first start)
-  std::size_t top = 0;               ///< at most this many regions; 0: a screen of them, all for machines
-  bool flat = false;                 ///< a list by each region's own time, not a tree
-  bool all = false;                  ///< every region of every process, each by itself
-  bool per_rank = false;             ///< a table of each rank too
-  std::vector<std::string> columns;  ///< measure tags or metrics.<name>; empty for the default choice
-  bool explain = false;              ///< print formulas and reasons
+  bool wrap = false;      ///< notes and data losses too: a person reads them, not grep
+  int depth = 0;          ///< deepest level shown, 0 for all
+  std::string sort;       ///< measure tag; "" keeps tree order (first start)
+  std::size_t top = 0;    ///< at most this many regions; 0: a screen of them, all for machines
+  bool flat = false;      ///< a list by each region's own time, not a tree
+  bool all = false;       ///< every region of every process, each by itself
+  bool per_rank = false;  ///< a table of each rank too
+  std::vector<std::string>
+      columns;           ///< measure tags or metrics.<name>; empty for the default choice
+  bool explain = false;  ///< print formulas and reasons
   std::size_t top_kernels = 5;
   std::string cpu;  ///< a range: where its threads' time went, instead of the tables
 };
 
-/// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline and say so.
-using Write = base::Result<void>(const model::Report& report, const model::Session* session, const Style& style,
-                                 Sink& sink);
+/// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline
+/// and say so.
+using Write = base::Result<void>(const model::Report& report, const model::Session* session,
+                                 const Style& style, Sink& sink);
 
 struct Exporter {
   enum class Kind : std::uint8_t {

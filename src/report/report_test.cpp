@@ -1,4 +1,5 @@
-// Golden text of every format: tests/golden/report/. RANGESCOPE_UPDATE_GOLDEN=1 writes it anew; look at the diff.
+// Golden text of every format: tests/golden/report/. RANGESCOPE_UPDATE_GOLDEN=1 writes it anew;
+// look at the diff.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -36,8 +37,9 @@ void expect_golden(const std::string& name, const std::string& text) {
   }
   const auto golden = base::read_file(path);
   ASSERT_TRUE(golden) << base::to_string(golden.error());
-  EXPECT_EQ(*golden, text) << "if this is meant: RANGESCOPE_UPDATE_GOLDEN=1 report_test, and look at the diff of "
-                           << path;
+  EXPECT_EQ(*golden, text)
+      << "if this is meant: RANGESCOPE_UPDATE_GOLDEN=1 report_test, and look at the diff of "
+      << path;
 }
 
 TEST(OpenMetrics, ASumIsOfWhatTheBinsCount) {
@@ -49,9 +51,9 @@ TEST(OpenMetrics, ASumIsOfWhatTheBinsCount) {
   step.wall.histogram.assign(model::kLengthBounds.size() + 1, 0);
   step.wall.histogram.back() = 3;
   const std::string text = written(report, "openmetrics");
-  EXPECT_NE(
-      text.find("_duration_seconds_sum{path=\"step\",domain=\"\",kind=\"push_pop\",process=\"\",thread=\"\"} 1.2\n"),
-      std::string::npos)
+  EXPECT_NE(text.find("_duration_seconds_sum{path=\"step\",domain=\"\",kind=\"push_pop\",process="
+                      "\"\",thread=\"\"} 1.2\n"),
+            std::string::npos)
       << text;
 }
 
@@ -90,7 +92,8 @@ TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
        {"| decode |", "| decode | 0.007 % | 50.0 % | - | 8 | 125.0 ms | useful: 2 FLOP",
         "Against the peaks: NVIDIA H200 SXM (data sheet); fp32 66.90 TFLOP/s, dram 4.800 TB/s.",
         "decode: memory-bound (saves up to 1.000 s, 25.0 % of the run)\n   - try: Move fewer bytes",
-        "- **memory**: decode: memory 0.60", "| gemm | 2 | 30 | 600.0 ms | 60.0 % |", "![Time by range](summary.svg)"})
+        "- **memory**: decode: memory 0.60", "| gemm | 2 | 30 | 600.0 ms | 60.0 % |",
+        "![Time by range](summary.svg)"})
     EXPECT_NE(page.find(said), std::string::npos) << said << " in\n" << page;
   EXPECT_NE(summary_figure(report).find(">decode</text>"), std::string::npos);
 }
@@ -98,7 +101,8 @@ TEST(Summary, SaysHowWellTheGpuIsUsedAndAgainstWhat) {
 TEST(Figures, RooflineHasRoofsAndPointsAndAHistogramItsBins) {
   model::Report report;
   EXPECT_EQ(roofline_figure(report), "");
-  model::Region& region = report.regions.emplace_back(sample_region(report, {"a<b"}, model::kNone, 1, 1e9, 1e9));
+  model::Region& region =
+      report.regions.emplace_back(sample_region(report, {"a<b"}, model::kNone, 1, 1e9, 1e9));
   model::RooflinePoint point;
   point.level = "dram";
   point.precision = "fp32";
@@ -133,8 +137,11 @@ TEST(Table, ABarLongerThanTheScaleSaysSo) {
 TEST(Table, GpuWorkThatOutlastsItsRangeIsAMultipleOfIt) {
   model::Report report = gpu_sample();
   model::Region& region = report.regions[0];
-  for (const auto& [busy, said] :
-       {std::pair{0.5, " 50.0 %"}, {1.0, " 100.0 %"}, {1.25, " 1.25x"}, {60.47, " 60.5x"}, {6047.0, " 6,047x"}}) {
+  for (const auto& [busy, said] : {std::pair{0.5, " 50.0 %"},
+                                   {1.0, " 100.0 %"},
+                                   {1.25, " 1.25x"},
+                                   {60.47, " 60.5x"},
+                                   {6047.0, " 6,047x"}}) {
     region.gpu->busy_ns = busy * region.wall.inclusive_ns;
     const std::string text = written(report, "table", {.width = 140});
     EXPECT_NE(text.find(said), std::string::npos) << text;
@@ -145,8 +152,11 @@ TEST(Table, GpuWorkThatOutlastsItsRangeIsAMultipleOfIt) {
 TEST(Table, WhatWasEstimatedHasItsInterval) {
   model::Report report = nvtx_sample();
   report.metric_columns = {{"J/token", "J/token"}};
-  report.regions[0].metrics["J/token"] = {
-      .value = 2, .unit = "J/token", .min = 1.9, .max = 2.1, .source = "sampled energy / --work 'decode=1 token'"};
+  report.regions[0].metrics["J/token"] = {.value = 2,
+                                          .unit = "J/token",
+                                          .min = 1.9,
+                                          .max = 2.1,
+                                          .source = "sampled energy / --work 'decode=1 token'"};
   report.regions[0].gpu.emplace().partial = true;
   report.regions[0].gpu->recorded_occurrences = 3;
   report.regions[0].gpu->kernels = 8;
@@ -165,7 +175,8 @@ TEST(Verdict, LongNamesAreCutAndNoNameIsQuoted) {
   Document document;
   const Style narrow{.width = 40};
   document.sections.push_back(verdict_section(report, narrow));
-  EXPECT_EQ(terminal_text(document, narrow), "1. note: aaaaaaaaaaaa…aaaaaaaaaaaz: text\n2. note: \"\": text\n");
+  EXPECT_EQ(terminal_text(document, narrow),
+            "1. note: aaaaaaaaaaaa…aaaaaaaaaaaz: text\n2. note: \"\": text\n");
 }
 
 TEST(Losses, ThePageIsTheTable) {
@@ -184,7 +195,8 @@ TEST(Table, NotesAreWrappedForAPersonAndWholeInAPipe) {
   const auto has = [&](const Style& style, const char* text) {
     return written(report, "table", style).find(text) != std::string::npos;
   };
-  EXPECT_TRUE(has({.width = 40}, "note: a note of so many words that it needs two lines of forty columns\n"));
+  EXPECT_TRUE(has({.width = 40},
+                  "note: a note of so many words that it needs two lines of forty columns\n"));
   EXPECT_TRUE(has({.width = 40, .wrap = true},
                   "\nnote: a note of so many words that it\n  needs two lines of forty columns\n"));
 }
@@ -243,7 +255,8 @@ TEST(Json, WhatTerminalsObeyIsEscaped) {
   const std::string& out = sink.text();
   EXPECT_EQ(out.find("\xc2\x9b"), std::string::npos);
   EXPECT_EQ(out.find('\x7f'), std::string::npos);
-  EXPECT_NE(out.find("a\\u009b[31m\\u007f\\u202e b \xc2\xa9 \xe2\x82\xac"), std::string::npos) << out;
+  EXPECT_NE(out.find("a\\u009b[31m\\u007f\\u202e b \xc2\xa9 \xe2\x82\xac"), std::string::npos)
+      << out;
   EXPECT_EQ(nlohmann::json::parse(out)[raw], raw);
 }
 
@@ -272,7 +285,8 @@ TEST(JsonWriter, EscapesAndNumbers) {
   json.close();
   json.finish();
   EXPECT_EQ(sink.text(),
-            "{\"a\\\"\\\\\\n\\u0001\": \"\\u007f\\t\", \"n\": 0.1, \"big\": 12345678901234, \"huge\": 1e+300, \"nan\": "
+            "{\"a\\\"\\\\\\n\\u0001\": \"\\u007f\\t\", \"n\": 0.1, \"big\": 12345678901234, "
+            "\"huge\": 1e+300, \"nan\": "
             "null}\n");
 }
 
@@ -287,8 +301,10 @@ std::string labels(const Style& style) {
 TEST(View, DepthSortAndTop) {
   EXPECT_EQ(labels({}), "decode; layer|0, \"x\"; caf\\xe9; LLM@step; request [start/end]; ");
   EXPECT_EQ(labels({.depth = 1}), "decode; caf\\xe9; LLM@step; request [start/end]; ");
-  EXPECT_EQ(labels({.sort = "wall"}), "request [start/end]; decode; layer|0, \"x\"; LLM@step; caf\\xe9; ");
-  EXPECT_EQ(labels({.sort = "wall_ns.exclusive", .top = 2}), "request [start/end]; decode; layer|0, \"x\"; ");
+  EXPECT_EQ(labels({.sort = "wall"}),
+            "request [start/end]; decode; layer|0, \"x\"; LLM@step; caf\\xe9; ");
+  EXPECT_EQ(labels({.sort = "wall_ns.exclusive", .top = 2}),
+            "request [start/end]; decode; layer|0, \"x\"; ");
   EXPECT_EQ(scopes(nvtx_sample(), {.top = 1})->front().hidden, 4u);
 }
 
@@ -298,13 +314,15 @@ TEST(View, UnknownNamesGetTheNearest) {
   EXPECT_TRUE(sort.hint.starts_with("did you mean 'wall'")) << sort.hint;
   const base::Error column = columns(gpu_sample(), {.columns = {"gpu.bussy_ns"}}).error();
   EXPECT_TRUE(column.hint.starts_with("did you mean 'gpu.busy_ns'")) << column.hint;
-  EXPECT_EQ(columns(gpu_sample(), {.columns = {"dram__bytes.sum"}})->front().tag, "metrics.dram__bytes.sum");
+  EXPECT_EQ(columns(gpu_sample(), {.columns = {"dram__bytes.sum"}})->front().tag,
+            "metrics.dram__bytes.sum");
   const auto exporter = find_exporter("jsn");
   ASSERT_FALSE(exporter);
   EXPECT_EQ(exporter.error().hint, "did you mean 'json'?");
   const auto removed = find_exporter("otlp");
   ASSERT_FALSE(removed);
-  EXPECT_TRUE(removed.error().hint.starts_with("-f otlp was removed: write -f pprof ")) << removed.error().hint;
+  EXPECT_TRUE(removed.error().hint.starts_with("-f otlp was removed: write -f pprof "))
+      << removed.error().hint;
 }
 
 TEST(View, NamesThatNoReportCanHaveAreKnownBeforeTheProgramRuns) {
@@ -336,7 +354,8 @@ TEST(View, ThousandsOfLevels) {
 }
 
 TEST(Sinks, AFileIsWrittenWholeOrNotAtAll) {
-  const auto path = std::filesystem::temp_directory_path() / ("report_test." + std::to_string(::getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("report_test." + std::to_string(::getpid()));
   {
     FileSink sink(path);
     sink.write("half");

@@ -1,12 +1,14 @@
-// Reports made by hand for the exporters' tests: small, with everything in them that a format must get right.
+// Reports made by hand for the exporters' tests: small, with everything in them that a format must
+// get right.
 #pragma once
 
 #include "model/report.hpp"
 
 namespace rangescope::report {
 
-inline model::Region sample_region(model::Report& report, std::vector<std::string> path, std::uint32_t parent,
-                                   std::int64_t occurrences, double inclusive_ns, double exclusive_ns) {
+inline model::Region sample_region(model::Report& report, std::vector<std::string> path,
+                                   std::uint32_t parent, std::int64_t occurrences,
+                                   double inclusive_ns, double exclusive_ns) {
   model::Region region;
   region.id = static_cast<std::uint32_t>(report.regions.size());
   region.parent = parent;
@@ -22,7 +24,8 @@ inline model::Region sample_region(model::Report& report, std::vector<std::strin
   return region;
 }
 
-/// NVTX only: a tree, another domain, a start/end range, an unclosed one, names that are not UTF-8 or hold separators.
+/// NVTX only: a tree, another domain, a start/end range, an unclosed one, names that are not UTF-8
+/// or hold separators.
 inline model::Report nvtx_sample() {
   model::Report report;
   report.run = {.id = "20260102-030405-7",
@@ -35,7 +38,12 @@ inline model::Report nvtx_sample() {
                 .host = "node1",
                 .sources = {"native: rangescope 0.1.0, 1.0"},
                 .environment = {{"cpu", "A CPU"}}};
-  report.processes = {{.pid = 7, .parent_pid = 1, .name = "/home/me/app", .start_ns = 0, .end_ns = 10e9, .ranges = 76}};
+  report.processes = {{.pid = 7,
+                       .parent_pid = 1,
+                       .name = "/home/me/app",
+                       .start_ns = 0,
+                       .end_ns = 10e9,
+                       .ranges = 76}};
   report.regions.push_back(sample_region(report, {"decode"}, model::kNone, 4, 8e9, 2e9));
   report.regions.back().unclosed = 1;
   report.regions.push_back(sample_region(report, {"decode", "layer|0, \"x\""}, 0, 64, 6e9, 6e9));
@@ -99,10 +107,15 @@ inline model::Report gpu_sample() {
   report.unattributed->kernel_ns = 12e3;
   report.unattributed->busy_ns = 12e3;
   report.kernels = {row};
-  report.regions[1].metrics["dram__bytes.sum"] = {
-      .value = 1.5e9, .unit = "byte", .min = 1.4e9, .max = 1.6e9, .rounds = 3, .source = "cupti range"};
+  report.regions[1].metrics["dram__bytes.sum"] = {.value = 1.5e9,
+                                                  .unit = "byte",
+                                                  .min = 1.4e9,
+                                                  .max = 1.6e9,
+                                                  .rounds = 3,
+                                                  .source = "cupti range"};
   report.regions[1].metrics["sm__cycles.avg"] = {.unit = "cycle", .absent = "no complete round"};
-  report.metric_columns = {{"dram__bytes.sum", "DRAM bytes"}, {"sm__cycles.avg", "SM cycles"}, {"not.there", "none"}};
+  report.metric_columns = {
+      {"dram__bytes.sum", "DRAM bytes"}, {"sm__cycles.avg", "SM cycles"}, {"not.there", "none"}};
   report.regions[1].gpu->partial = true;
   report.regions[1].gpu->recorded_occurrences = 4;
   report.regions[1].utilization =

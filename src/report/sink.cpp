@@ -53,7 +53,8 @@ void DescriptorSink::write(std::string_view bytes) {
 base::Result<void> DescriptorSink::finish() {
   flush();
   if (error_ == 0 || (error_ == EPIPE && may_leave_)) return {};
-  return base::fail(base::Code::kIo, std::string("writing failed: ") + std::strerror(error_), name_);
+  return base::fail(base::Code::kIo, std::string("writing failed: ") + std::strerror(error_),
+                    name_);
 }
 
 }  // namespace rangescope::report

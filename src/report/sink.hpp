@@ -1,5 +1,5 @@
-// The three sinks: a string, a file (written beside and renamed, so that a reader sees the old or the new one), and
-// standard output.
+// The three sinks: a string, a file (written beside and renamed, so that a reader sees the old or
+// the new one), and standard output.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ class StringSink final : public Sink {
   std::string text_;
 };
 
-/// Buffered; the first failure is kept and told by finish(), which also renames into place (base::Replacement). A sink
-/// that was never finished leaves nothing behind.
+/// Buffered; the first failure is kept and told by finish(), which also renames into place
+/// (base::Replacement). A sink that was never finished leaves nothing behind.
 class FileSink final : public Sink {
  public:
   explicit FileSink(const std::filesystem::path& path) : file_(base::Replacement::begin(path)) {}

@@ -24,13 +24,16 @@ constexpr std::string_view kReport = "rangescope.report/1", kBaseline = "rangesc
 template <class T>
 T number_of(const Json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end() || !(std::is_integral_v<T> ? found->is_number_integer() : found->is_number())) return T{};
+  if (found == object.end() ||
+      !(std::is_integral_v<T> ? found->is_number_integer() : found->is_number()))
+    return T{};
   return found->get<T>();
 }
 
 std::int64_t occurrences_of(const Json& region) {
   const Json& value = region.at("occurrences");
-  if (!value.is_number_integer()) throw std::range_error("occurrences is " + value.dump() + ", not an integer");
+  if (!value.is_number_integer())
+    throw std::range_error("occurrences is " + value.dump() + ", not an integer");
   return value.get<std::int64_t>();
 }
 
@@ -50,7 +53,8 @@ constexpr auto kRunFields = [](auto& run, auto field) {
 
 model::RunInfo run_in(const Json& json) {
   model::RunInfo run;
-  kRunFields(run, [&](const char* name, auto& value) { take_field(json, name, value, Missing::kOld); });
+  kRunFields(run,
+             [&](const char* name, auto& value) { take_field(json, name, value, Missing::kOld); });
   return run;
 }
 
@@ -64,7 +68,8 @@ std::vector<model::Loss> losses_of(const Json& list) {
   std::vector<model::Loss> out;
   for (const Json& one : list) {
     out.push_back(model::Loss::read(text_in(one, "kind"), text_in(one, "severity"),
-                                    number_of<std::uint64_t>(one, "count"), text_in(one, "detail")));
+                                    number_of<std::uint64_t>(one, "count"),
+                                    text_in(one, "detail")));
   }
   return out;
 }
@@ -93,7 +98,8 @@ void read_verdict(const Json& json, Digest& out) {
     one.cure = text_in(verdict, "cure");
     for (const auto& [key, into] :
          {std::pair("saves_ns", &one.saves_ns), std::pair("saves_share", &one.saves_share),
-          std::pair("saves_low_ns", &one.saves_low_ns), std::pair("saves_high_ns", &one.saves_high_ns)})
+          std::pair("saves_low_ns", &one.saves_low_ns),
+          std::pair("saves_high_ns", &one.saves_high_ns)})
       if (const auto value = verdict.find(key); value != verdict.end() && value->is_number())
         *into = value->get<double>();
     one.after = outcome_in(verdict);
@@ -105,7 +111,8 @@ DigestRegion head_of(const Json& json) {
   DigestRegion region;
   region.path = json.at("path").get<std::vector<std::string>>();
   region.domain = text_in(json, "domain");
-  region.kind = text_in(json, "kind") == "start_end" ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  region.kind = text_in(json, "kind") == "start_end" ? model::RangeKind::kStartEnd
+                                                     : model::RangeKind::kPushPop;
   region.occurrences = occurrences_of(json);
   (void)json.at("path").at(0);  // a region has a name
   return region;
@@ -201,7 +208,8 @@ Digest digest_of_report(const Json& json) {
   out.losses = losses_of(json.value("losses", Json::array()));
   for (const Json& device : json.value("devices", Json::array())) {
     std::string text = text_in(device, "name");
-    if (const auto sms = number_of<int>(device, "sm_count"); sms > 0) text += fmt::format(", {} SMs", sms);
+    if (const auto sms = number_of<int>(device, "sm_count"); sms > 0)
+      text += fmt::format(", {} SMs", sms);
     if (device.value("mig", false)) text += ", MIG";
     out.devices.push_back(std::move(text));
   }
@@ -216,13 +224,14 @@ Digest digest_of_report(const Json& json) {
     if (aggregate ? !scope(region).is_null() : scope(region) != scope(regions.front())) continue;
     out.regions.push_back(report_region(region));
     const auto gpu = region.find("gpu");
-    if (gpu != region.end() && gpu->is_object()) out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
+    if (gpu != region.end() && gpu->is_object())
+      out.partial_gpu = out.partial_gpu || gpu->value("partial", false);
   }
   add_run_rows(json, out);
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
-    out.kernels.push_back(
-        {text_in(kernel, "name"), number_of<std::int64_t>(kernel, "calls"), number_of<double>(kernel, "total_ns")});
+    out.kernels.push_back({text_in(kernel, "name"), number_of<std::int64_t>(kernel, "calls"),
+                           number_of<double>(kernel, "total_ns")});
   return out;
 }
 
@@ -248,8 +257,8 @@ Digest digest_of_baseline(const Json& json) {
   }
   read_verdict(json, out);
   for (const Json& kernel : json.value("kernels", Json::array()))
-    out.kernels.push_back(
-        {kernel.at(0).get<std::string>(), kernel.at(1).get<std::int64_t>(), kernel.at(2).get<double>()});
+    out.kernels.push_back({kernel.at(0).get<std::string>(), kernel.at(1).get<std::int64_t>(),
+                           kernel.at(2).get<double>()});
   return out;
 }
 
@@ -276,7 +285,8 @@ Json verdict_json(const model::Verdict& one) {
 Json thinned(const std::vector<double>& values, std::size_t most) {
   Json list = Json::array();
   const std::size_t count = std::min(values.size(), most);
-  for (std::size_t i = 0; i < count; ++i) list.push_back(static_cast<std::int64_t>(values[i * values.size() / count]));
+  for (std::size_t i = 0; i < count; ++i)
+    list.push_back(static_cast<std::int64_t>(values[i * values.size() / count]));
   return list;
 }
 
@@ -292,11 +302,13 @@ std::string lines_of(const auto& list, auto json_of) {
 }
 
 template <class F>
-auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -> base::Result<decltype(fill())> {
+auto guarded(const std::filesystem::path& path, std::string_view what, F fill)
+    -> base::Result<decltype(fill())> {
   try {
     return fill();
   } catch (const std::exception& error) {
-    return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(), path.string());
+    return base::fail(base::Code::kBadData, "is not a " + std::string(what) + ": " + error.what(),
+                      path.string());
   }
 }
 
@@ -306,26 +318,29 @@ auto guarded(const std::filesystem::path& path, std::string_view what, F fill) -
 std::string digest_text(const Digest& run, std::size_t samples) {
   Json losses = Json::array();
   for (const model::Loss& loss : run.losses) losses.push_back(loss_json<Json>(loss, loss.detail));
-  std::string text = "  { \"run\": " + line_of(run_json(run.run)) + ",\n    \"devices\": " + line_of(run.devices) +
-                     ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") + ", \"losses\": " + line_of(losses) +
-                     ",\n    \"regions\": ";
+  std::string text = "  { \"run\": " + line_of(run_json(run.run)) +
+                     ",\n    \"devices\": " + line_of(run.devices) +
+                     ", \"partial_gpu\": " + (run.partial_gpu ? "true" : "false") +
+                     ", \"losses\": " + line_of(losses) + ",\n    \"regions\": ";
   text += lines_of(run.regions, [&](const DigestRegion& region) {
     std::vector<std::string> path;
-    for (const std::string& name : region.path) path.push_back(base::is_utf8(name) ? name : base::printable(name));
-    Json json = {{"path", path},
-                 {"domain", base::is_utf8(region.domain) ? region.domain : base::printable(region.domain)},
-                 {"kind", region.kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop"},
-                 {"occurrences", region.occurrences},
-                 {"values", region.values},
-                 {"wall_ns", thinned(region.wall_ns, samples)},
-                 {"busy_ns", thinned(region.busy_ns, samples)}};
+    for (const std::string& name : region.path)
+      path.push_back(base::is_utf8(name) ? name : base::printable(name));
+    Json json = {
+        {"path", path},
+        {"domain", base::is_utf8(region.domain) ? region.domain : base::printable(region.domain)},
+        {"kind", region.kind == model::RangeKind::kStartEnd ? "start_end" : "push_pop"},
+        {"occurrences", region.occurrences},
+        {"values", region.values},
+        {"wall_ns", thinned(region.wall_ns, samples)},
+        {"busy_ns", thinned(region.busy_ns, samples)}};
     if (region.is_whole_run) json["whole_run"] = true;
     if (region.is_outside_ranges) json["outside_ranges"] = true;
     if (region.cpu_interval_ns > 0) {
       json["cpu_interval_ns"] = region.cpu_interval_ns;
       for (const model::DigestFunction& function : region.functions)
-        json["functions"].push_back(
-            {function.name, function.file, function.module, function.python, std::round(function.self_ns)});
+        json["functions"].push_back({function.name, function.file, function.module, function.python,
+                                     std::round(function.self_ns)});
     }
     return json;
   });
@@ -384,39 +399,46 @@ base::Result<Digest> read_report(const std::filesystem::path& path) {
 base::Result<Baseline> read_baseline(const std::filesystem::path& path) {
   auto json = TRY(read_json(path, kBaseline));
   return guarded(path, "baseline", [&] {
-    Baseline out{text_in(json, "name"), text_in(json, "machine"), number_of<std::int64_t>(json, "saved_unix_ns"), {}};
+    Baseline out{text_in(json, "name"),
+                 text_in(json, "machine"),
+                 number_of<std::int64_t>(json, "saved_unix_ns"),
+                 {}};
     (void)json.at("runs").at(0);  // and a baseline a run
     for (const Json& run : json.at("runs")) out.runs.push_back(digest_of_baseline(run));
     return out;
   });
 }
 
-base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& folder, const Baseline& baseline,
-                                                  std::size_t samples) {
+base::Result<std::filesystem::path> save_baseline(const std::filesystem::path& folder,
+                                                  const Baseline& baseline, std::size_t samples) {
   if (baseline.name.empty() || base::sanitize_component(baseline.name) != baseline.name ||
       baseline.name.find('.') != std::string::npos)
-    return base::fail(base::Code::kUsage, "'" + base::printable(baseline.name) + "' is not a valid name for a baseline",
+    return base::fail(base::Code::kUsage,
+                      "'" + base::printable(baseline.name) + "' is not a valid name for a baseline",
                       "--name", "Use letters, digits, _ and -");
-  std::string text = "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
-                     ", \"machine\": " + line_of(baseline.machine) +
-                     ",\n  \"saved_unix_ns\": " + std::to_string(baseline.saved_unix_ns) + ",\n  \"runs\": [\n";
+  std::string text =
+      "{ \"schema\": \"" + std::string(kBaseline) + "\", \"name\": " + line_of(baseline.name) +
+      ", \"machine\": " + line_of(baseline.machine) +
+      ",\n  \"saved_unix_ns\": " + std::to_string(baseline.saved_unix_ns) + ",\n  \"runs\": [\n";
   for (std::size_t i = 0; i < baseline.runs.size(); ++i)
     text += (i > 0 ? ",\n" : "") + digest_text(baseline.runs[i], samples);
   text += " ] }\n";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
-    return base::fail(base::Code::kIo, "cannot make the folder for baselines: " + error.message(), folder.string(),
-                      "Name another one with --dir");
+    return base::fail(base::Code::kIo, "cannot make the folder for baselines: " + error.message(),
+                      folder.string(), "Name another one with --dir");
   const std::filesystem::path path = folder / (baseline.name + "." + baseline.machine + ".json");
   TRY(base::write_file(path, text));
   return path;
 }
 
-std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(const std::filesystem::path& folder) {
+std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(
+    const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<std::pair<std::filesystem::path, Baseline>> out;
   for (const auto& file : files) {
@@ -426,7 +448,8 @@ std::vector<std::pair<std::filesystem::path, Baseline>> list_baselines(const std
   return out;
 }
 
-base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder, const std::string& written,
+base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& folder,
+                                                  const std::string& written,
                                                   const std::string& machine) {
   std::error_code error;
   if (std::filesystem::exists(written, error)) return std::filesystem::path(written);
@@ -439,13 +462,15 @@ base::Result<std::filesystem::path> find_baseline(const std::filesystem::path& f
   }
   if (!machines.empty())
     return base::fail(base::Code::kNotComparable,
-                      "there is no baseline '" + written + "' of a machine like this one (" + machine + "), only of " +
-                          base::join(machines, ", "),
-                      folder.string(), "Save one here: rangescope gate --save --name " + written + " RUN");
+                      "there is no baseline '" + written + "' of a machine like this one (" +
+                          machine + "), only of " + base::join(machines, ", "),
+                      folder.string(),
+                      "Save one here: rangescope gate --save --name " + written + " RUN");
   std::string hint = base::did_you_mean(written, names);
-  if (hint.empty()) hint = "Save one: rangescope gate --save --name NAME RUN, or name the folder with --dir";
-  return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(written) + "'", folder.string(),
-                    std::move(hint));
+  if (hint.empty())
+    hint = "Save one: rangescope gate --save --name NAME RUN, or name the folder with --dir";
+  return base::fail(base::Code::kNoInput, "there is no baseline '" + base::printable(written) + "'",
+                    folder.string(), std::move(hint));
 }
 
 }  // namespace rangescope::runs

@@ -15,8 +15,9 @@ namespace fs = std::filesystem;
 class Digests : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              ("digests-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+    folder_ =
+        fs::path(::testing::TempDir()) /
+        ("digests-" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -81,25 +82,32 @@ TEST_F(Digests, ABaselineIsWhatWasSaved) {
   const auto found = find_baseline(folder_ / "new", "main", saved.machine);
   ASSERT_TRUE(found);
   EXPECT_EQ(*found, *path);
-  EXPECT_EQ(find_baseline(folder_ / "new", "main", "other").error().code, base::Code::kNotComparable);
+  EXPECT_EQ(find_baseline(folder_ / "new", "main", "other").error().code,
+            base::Code::kNotComparable);
   const auto slip = find_baseline(folder_ / "new", "mian", saved.machine);
   EXPECT_EQ(slip.error().code, base::Code::kNoInput);
   EXPECT_NE(slip.error().hint.find("main"), std::string::npos);
-  for (const char* name : {"", "a/b", "../x", "a.b"}) EXPECT_FALSE(save_baseline(folder_, {name, "m", 0, {*run}}));
+  for (const char* name : {"", "a/b", "../x", "a.b"})
+    EXPECT_FALSE(save_baseline(folder_, {name, "m", 0, {*run}}));
 }
 
 TEST_F(Digests, DamageIsLocated) {
-  const auto code = [](const auto& result) { return result ? base::Code::kInternal : result.error().code; };
+  const auto code = [](const auto& result) {
+    return result ? base::Code::kInternal : result.error().code;
+  };
   EXPECT_EQ(code(read_report(folder_ / "none.json")), base::Code::kNoInput);
   const std::string head = R"({"schema": "rangescope.report/1", "run": {"id": "x"}, "regions": )";
-  for (const char* rest : {"[", "17}", "[{}]}", R"([{"path": [], "occurrences": 1}]})", R"([{"path": ["a"]}]})",
-                           R"([{"path": ["a"], "occurrences": "many"}]})", R"([{"path": ["a"], "occurrences": 1e30}]})",
+  for (const char* rest : {"[", "17}", "[{}]}", R"([{"path": [], "occurrences": 1}]})",
+                           R"([{"path": ["a"]}]})", R"([{"path": ["a"], "occurrences": "many"}]})",
+                           R"([{"path": ["a"], "occurrences": 1e30}]})",
                            R"([{"path": ["a"], "occurrences": 1, "samples": [[1]]}]})",
                            R"([{"path": ["a"], "occurrences": 1, "samples": 5}]})"})
     EXPECT_EQ(code(read_report(file("r.json", head + rest))), base::Code::kBadData) << rest;
-  EXPECT_EQ(code(read_baseline(file("b.json", R"({"schema": "rangescope.baseline/1", "runs": []})"))),
-            base::Code::kBadData);
-  EXPECT_EQ(code(read_baseline(file("c.json", head + "[]}"))), base::Code::kBadData);  // another schema
+  EXPECT_EQ(
+      code(read_baseline(file("b.json", R"({"schema": "rangescope.baseline/1", "runs": []})"))),
+      base::Code::kBadData);
+  EXPECT_EQ(code(read_baseline(file("c.json", head + "[]}"))),
+            base::Code::kBadData);  // another schema
   EXPECT_FALSE(json_schema_of(file("d.json", R"({"a": 1})")));
   EXPECT_FALSE(json_schema_of(file("e.json", R"(["schema"])")));
 }

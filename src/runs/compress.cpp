@@ -36,7 +36,8 @@ base::Result<void> write_frame(std::string_view bytes, base::Replacement& file) 
   for (std::size_t left = 1; left != 0;) {
     ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
     left = ZSTD_compressStream2(context.get(), &out, &in, ZSTD_e_end);
-    if (ZSTD_isError(left)) return base::fail(base::Code::kInternal, ZSTD_getErrorName(left), file.temporary());
+    if (ZSTD_isError(left))
+      return base::fail(base::Code::kInternal, ZSTD_getErrorName(left), file.temporary());
     TRY(file.write({buffer.data(), out.pos}));
   }
   return {};
@@ -52,8 +53,8 @@ bool unpacks_to(std::string_view packed, std::string_view bytes) {
     ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
     const std::size_t before = in.pos;
     left = ZSTD_decompressStream(context.get(), &out, &in);
-    if (ZSTD_isError(left) ||
-        bytes.substr(std::min(at, bytes.size()), out.pos) != std::string_view(buffer.data(), out.pos))
+    if (ZSTD_isError(left) || bytes.substr(std::min(at, bytes.size()), out.pos) !=
+                                  std::string_view(buffer.data(), out.pos))
       return false;
     at += out.pos;
     if (left != 0 && out.pos == 0 && in.pos == before) return false;
@@ -68,12 +69,14 @@ base::Result<Compressed> compress_run(const fs::path& run) {
   TRY(base::HeldFolder::take(run));
   auto manifest = TRY(read_manifest(run));
   const auto proofs = manifest.files;
-  if (const auto imports = read_imports(run); imports && !imports->empty()) return done;  // they name their files
+  if (const auto imports = read_imports(run); imports && !imports->empty())
+    return done;  // they name their files
   for (const auto& [name, proof] : proofs) {
     const std::string packed_as = packed_name(name);
     const fs::path file = run / name, to = run / packed_as;
     std::error_code error;
-    if (packed_as.empty() || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) || fs::exists(to, error))
+    if (packed_as.empty() || fs::is_symlink(file, error) || !fs::is_regular_file(file, error) ||
+        fs::exists(to, error))
       continue;
     {
       const auto raw = TRY(base::Mapping::open(file));
@@ -84,7 +87,8 @@ base::Result<Compressed> compress_run(const fs::path& run) {
       const auto packed = base::Mapping::open(to);
       if (!packed || !unpacks_to(packed->text(), raw.text())) {
         fs::remove(base::in_place(to), error);
-        return base::fail(base::Code::kIo, "what was compressed does not unpack to what it was", to.string());
+        return base::fail(base::Code::kIo, "what was compressed does not unpack to what it was",
+                          to.string());
       }
       fs::permissions(base::in_place(to), fs::status(file, error).permissions(), error);
       manifest.files.erase(name);
@@ -95,7 +99,8 @@ base::Result<Compressed> compress_run(const fs::path& run) {
     }
     TRY(write_manifest(run, manifest));
     fs::remove(base::in_place(file), error);
-    if (error) return base::fail(base::Code::kIo, "cannot remove: " + error.message(), file.string());
+    if (error)
+      return base::fail(base::Code::kIo, "cannot remove: " + error.message(), file.string());
   }
   return done;
 }
@@ -104,7 +109,8 @@ base::Result<std::chrono::seconds> parse_compress(std::string_view text) {
   constexpr std::string_view kForm = "older-than ";
   if (text.starts_with(kForm))
     if (auto age = parse_age(text.substr(kForm.size()))) return age;
-  return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' does not select runs to compress",
+  return base::fail(base::Code::kUsage,
+                    "'" + base::printable(text) + "' does not select runs to compress",
                     "run.compress", "Write 'older-than 7d', or 30s, 90m, 36h, 2w.");
 }
 

@@ -19,17 +19,20 @@ namespace {
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostLevels = 256;
 
-tl::unexpected<base::Error> folder_error(const std::string& what, const std::filesystem::path& path) {
+tl::unexpected<base::Error> folder_error(const std::string& what,
+                                         const std::filesystem::path& path) {
   if (errno == EXDEV)
-    return base::fail(base::Code::kUsage, what + ": another file system is mounted there", path.string(),
-                      "Unmount it first; nothing was changed.");
-  const base::Code code = errno == EACCES || errno == EPERM || errno == EROFS ? base::Code::kPermission
-                          : errno == ENOENT                                   ? base::Code::kNoInput
-                                                                              : base::Code::kIo;
+    return base::fail(base::Code::kUsage, what + ": another file system is mounted there",
+                      path.string(), "Unmount it first; nothing was changed.");
+  const base::Code code = errno == EACCES || errno == EPERM || errno == EROFS
+                              ? base::Code::kPermission
+                          : errno == ENOENT ? base::Code::kNoInput
+                                            : base::Code::kIo;
   return base::fail(code, what + ": " + std::strerror(errno), path.string());
 }
 
-// openat2 knows bind mounts too (Linux 5.6). Without it, or where a filter refuses it, the device must be the same.
+// openat2 knows bind mounts too (Linux 5.6). Without it, or where a filter refuses it, the device
+// must be the same.
 int open_below(int at, const char* name) {
   open_how how{};
   how.flags = kFolderFlags;
@@ -39,7 +42,8 @@ int open_below(int at, const char* name) {
   const int plain = ::openat(at, name, kFolderFlags);
   struct stat above {
   }, below{};
-  if (plain < 0 || (::fstat(at, &above) == 0 && ::fstat(plain, &below) == 0 && above.st_dev == below.st_dev))
+  if (plain < 0 ||
+      (::fstat(at, &above) == 0 && ::fstat(plain, &below) == 0 && above.st_dev == below.st_dev))
     return plain;
   ::close(plain);
   errno = EXDEV;
@@ -67,13 +71,14 @@ bool list(int fd, Listing& found) {
   return errno == 0;
 }
 
-/// Empties a folder, depth first. Each level holds a descriptor, so that what lies deeper than kMostLevels is moved up
-/// into the folder itself and emptied from there in another turn.
+/// Empties a folder, depth first. Each level holds a descriptor, so that what lies deeper than
+/// kMostLevels is moved up into the folder itself and emptied from there in another turn.
 class Emptying {
  public:
   Emptying(int folder, std::filesystem::path path) : folder_(folder), failed_at_(std::move(path)) {}
 
-  /// Looks whether every folder down to kMostLevels can be entered, and changes nothing. False with errno on failure.
+  /// Looks whether every folder down to kMostLevels can be entered, and changes nothing. False with
+  /// errno on failure.
   bool can_enter_all() {
     deletes_ = false;
     return descend(folder_, 0);
@@ -95,7 +100,8 @@ class Emptying {
     if (!list(parent, found)) return false;
     for (const std::string& name : found.folders) {
       failed_at_ /= name;
-      if (!(level < kMostLevels ? remove_folder(parent, name, level) : move_up(parent, name))) return false;
+      if (!(level < kMostLevels ? remove_folder(parent, name, level) : move_up(parent, name)))
+        return false;
       failed_at_ = failed_at_.parent_path();
     }
     return !deletes_ || remove_files(parent, found.others);
@@ -115,7 +121,8 @@ class Emptying {
     if (!deletes_) return true;
     for (int number = 0;; ++number) {
       const std::string free_name = ".deep-" + std::to_string(number);
-      if (::renameat2(parent, name.c_str(), folder_, free_name.c_str(), RENAME_NOREPLACE) == 0) break;
+      if (::renameat2(parent, name.c_str(), folder_, free_name.c_str(), RENAME_NOREPLACE) == 0)
+        break;
       if (errno != EEXIST) return false;
     }
     ++moved_up_in_turn_;
@@ -154,8 +161,10 @@ base::Result<Folder> Folder::enter(const std::string& name) const {
 base::Result<void> Folder::remove(const std::string& name) const {
   const Folder folder = TRY(enter(name));
   Emptying emptying(folder.fd_.get(), path_ / name);
-  if (!emptying.can_enter_all() || !emptying.remove_all()) return folder_error("cannot delete", emptying.failed_at());
-  if (::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR) != 0) return folder_error("cannot delete", path_ / name);
+  if (!emptying.can_enter_all() || !emptying.remove_all())
+    return folder_error("cannot delete", emptying.failed_at());
+  if (::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR) != 0)
+    return folder_error("cannot delete", path_ / name);
   return {};
 }
 

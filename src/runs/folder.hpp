@@ -1,5 +1,5 @@
-// A folder held open. What lies below it is reached one name at a time from its descriptor, so that no link and no
-// other mount leads out, whatever somebody else does to the paths meanwhile.
+// A folder held open. What lies below it is reached one name at a time from its descriptor, so that
+// no link and no other mount leads out, whatever somebody else does to the paths meanwhile.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,14 @@ namespace rangescope::runs {
 
 class Folder {
  public:
-  /// The folder of that path; its own last component may not be a link. kNoInput, kPermission or kIo.
+  /// The folder of that path; its own last component may not be a link. kNoInput, kPermission or
+  /// kIo.
   [[nodiscard]] static base::Result<Folder> open(const std::filesystem::path& path);
 
   /// The folder `name` in it; kIo where that is a link, a mount or no folder.
   [[nodiscard]] base::Result<Folder> enter(const std::string& name) const;
-  /// Removes the folder `name` and all below it. Links are removed and not followed. kUsage, with nothing removed,
-  /// where something is mounted below.
+  /// Removes the folder `name` and all below it. Links are removed and not followed. kUsage, with
+  /// nothing removed, where something is mounted below.
   [[nodiscard]] base::Result<void> remove(const std::string& name) const;
 
  private:

@@ -25,16 +25,21 @@ flock whole_file(short type) {
 
 base::Result<Hold> Hold::take(const std::filesystem::path& run) {
   const auto path = run / kLockFile;
-  const int fd = ::open(base::in_place(path).c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+  const int fd = ::open(base::in_place(path).c_str(),
+                        O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd < 0)
-    return base::fail(base::Code::kIo, std::string("cannot create the file: ") + std::strerror(errno), path.string());
+    return base::fail(base::Code::kIo,
+                      std::string("cannot create the file: ") + std::strerror(errno),
+                      path.string());
   flock lock = whole_file(F_WRLCK);
   if (::fcntl(fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES)) {
     ::close(fd);
-    return base::fail(base::Code::kUsage, "another rangescope works on this run", run.string(), "Wait for its end.");
+    return base::fail(base::Code::kUsage, "another rangescope works on this run", run.string(),
+                      "Wait for its end.");
   }
   const int spare = ::dup(fd);
-  if (spare < 0) {  // the last descriptor that this process may have is needed to write the run's files
+  if (spare <
+      0) {  // the last descriptor that this process may have is needed to write the run's files
     ::unlink(base::in_place(path).c_str());
     ::close(fd);
     return Hold();
@@ -68,7 +73,8 @@ base::Result<void> share(const std::filesystem::path& run) {
   const mode_t mask = ::umask(0);
   ::umask(mask);
   if (::chmod(base::in_place(run).c_str(), 0777 & ~mask & ~(S_IWGRP | S_IWOTH)) == 0) return {};
-  return base::fail(base::Code::kPermission, std::string("cannot be shared: ") + std::strerror(errno), run.string());
+  return base::fail(base::Code::kPermission,
+                    std::string("cannot be shared: ") + std::strerror(errno), run.string());
 }
 
 void seal(const std::filesystem::path& path) {

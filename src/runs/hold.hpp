@@ -1,7 +1,8 @@
 // Whose a run is while it goes on, and who may read it.
 //
-// A run in progress is held by a lock on its file `.lock` (an open file description lock: the kernel drops it with the
-// process, however that ends). A process id would say nothing to another container or machine that shares the folder.
+// A run in progress is held by a lock on its file `.lock` (an open file description lock: the
+// kernel drops it with the process, however that ends). A process id would say nothing to another
+// container or machine that shares the folder.
 #pragma once
 
 #include <filesystem>
@@ -30,14 +31,16 @@ class Hold {
   int fd_ = -1;
 };
 
-/// True while somebody works on the run, false when nobody does any more; nothing where no lock was ever taken, or it
-/// cannot be asked for.
+/// True while somebody works on the run, false when nobody does any more; nothing where no lock was
+/// ever taken, or it cannot be asked for.
 [[nodiscard]] std::optional<bool> is_held(const std::filesystem::path& run);
 
-/// Lets group and others read the run as the umask allows; a run directory is private (0700) otherwise.
+/// Lets group and others read the run as the umask allows; a run directory is private (0700)
+/// otherwise.
 [[nodiscard]] base::Result<void> share(const std::filesystem::path& run);
-/// Gives every file and folder in it what the run directory itself allows: 0600 and 0700 in a private one. Tools write
-/// with modes of their own. What does not belong to this user is left as it is.
+/// Gives every file and folder in it what the run directory itself allows: 0600 and 0700 in a
+/// private one. Tools write with modes of their own. What does not belong to this user is left as
+/// it is.
 void seal(const std::filesystem::path& run);
 
 }  // namespace rangescope::runs

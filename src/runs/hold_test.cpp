@@ -1,4 +1,5 @@
-// Whose a run is: the lock while it goes on, its owner, its name, its modes; and what removal never leaves.
+// Whose a run is: the lock while it goes on, its owner, its name, its modes; and what removal never
+// leaves.
 #include "runs/hold.hpp"
 
 #include <fcntl.h>
@@ -61,7 +62,8 @@ TEST_F(HeldRuns, ARunIsHeldUntilItsProcessEndsHoweverThatIs) {
   char answer = 0;
   ASSERT_EQ(read(ready[0], &answer, 1), 1);
   ASSERT_EQ(answer, 'y');
-  // The process id in status.json is ours and alive, but what counts is the lock: the same in another PID namespace.
+  // The process id in status.json is ours and alive, but what counts is the lock: the same in
+  // another PID namespace.
   EXPECT_EQ(is_held(run), true);
   EXPECT_EQ(read_status(run)->state, RunState::kRunning);
   EXPECT_TRUE(prunable(root_, {.keep = 0}, 10).empty());
@@ -99,7 +101,8 @@ TEST_F(HeldRuns, RemovalStaysOnOneFileSystem) {
   fs::create_directories(run / "bound");
   const pid_t child = fork();
   if (child == 0) {  // 77: no mounts here
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+    if (unshare(CLONE_NEWNS) != 0 ||
+        mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         mount(precious.c_str(), (run / "bound").c_str(), nullptr, MS_BIND, nullptr) != 0)
       _exit(77);
     const auto removed = remove_run(run);
@@ -107,7 +110,8 @@ TEST_F(HeldRuns, RemovalStaysOnOneFileSystem) {
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "bind mounts are not allowed here";
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    GTEST_SKIP() << "bind mounts are not allowed here";
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(fs::exists(precious / "kept"));
   EXPECT_TRUE(fs::exists(run / "native/1.rstrace"));  // nothing was removed before it was seen
@@ -162,8 +166,10 @@ TEST_F(HeldRuns, FilesThatStrangersPutThereDoNotHangUsNorFillTheMemory) {
   EXPECT_EQ(list_runs(root_).size(), 1u);
   // What a manifest or import names lies in the run.
   const fs::path run = make("out", "out");
-  for (const char* path : {"/etc/passwd", "../good/manifest.json", "native/../../good/manifest.json", ""}) {
-    EXPECT_TRUE(write_manifest(run, {.id = "out", .end_unix_ns = 2, .files = {{path, {1, "0"}}}}).has_value());
+  for (const char* path :
+       {"/etc/passwd", "../good/manifest.json", "native/../../good/manifest.json", ""}) {
+    EXPECT_TRUE(write_manifest(run, {.id = "out", .end_unix_ns = 2, .files = {{path, {1, "0"}}}})
+                    .has_value());
     EXPECT_EQ(read_manifest(run).error().code, base::Code::kBadData) << path;
     EXPECT_TRUE(write_imports(run, {{.file = path, .from = "x"}}).has_value());
     EXPECT_EQ(read_imports(run).error().code, base::Code::kBadData) << path;

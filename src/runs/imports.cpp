@@ -24,7 +24,8 @@ constexpr auto kImportFields = [](auto& import, auto field) {
 
 }  // namespace
 
-base::Result<void> write_imports(const std::filesystem::path& run, const std::vector<Import>& imports) {
+base::Result<void> write_imports(const std::filesystem::path& run,
+                                 const std::vector<Import>& imports) {
   return write_list(run / kImportsFile, kImportsSchema, "files", imports, kImportFields);
 }
 
@@ -32,7 +33,8 @@ base::Result<std::vector<Import>> read_imports(const std::filesystem::path& run)
   auto imports = read_list<Import>(run / kImportsFile, kImportsSchema, "files", kImportFields);
   for (const Import& import : imports ? *imports : std::vector<Import>{})
     if (!lies_in_run(import.file))
-      return base::fail(base::Code::kBadData, "names a file outside the run: " + base::printable(import.file),
+      return base::fail(base::Code::kBadData,
+                        "names a file outside the run: " + base::printable(import.file),
                         (run / kImportsFile).string());
   return imports;
 }

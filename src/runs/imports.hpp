@@ -1,11 +1,14 @@
-// import.json: where the files of an imported run came from, so that a number can be traced to the file it was read in.
+// import.json: where the files of an imported run came from, so that a number can be traced to the
+// file it was read in.
 //
-//   { "schema": "rangescope.import/1", "files": [ { "file": "nsys/a.sqlite", "original": "nsys/a.nsys-rep",
-//     "from": "/home/me/a.nsys-rep", "bytes": N, "sha256": "...", "modified_unix_ns": N, "format": "nsys-rep",
-//     "tool": "Nsight Systems 2025.3.1", "version": "3.20.2", "redacted": true } ] }
+//   { "schema": "rangescope.import/1", "files": [ { "file": "nsys/a.sqlite", "original":
+//   "nsys/a.nsys-rep",
+//     "from": "/home/me/a.nsys-rep", "bytes": N, "sha256": "...", "modified_unix_ns": N, "format":
+//     "nsys-rep", "tool": "Nsight Systems 2025.3.1", "version": "3.20.2", "redacted": true } ] }
 //
-// `file` is what a report of the run reads; `original` stands where that was made from the given file, which lies
-// beside it. Size and hash are those of the given file. A run is an imported one when this file is there.
+// `file` is what a report of the run reads; `original` stands where that was made from the given
+// file, which lies beside it. Size and hash are those of the given file. A run is an imported one
+// when this file is there.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,8 @@ struct Import {
   bool redacted = false;              ///< environments were overwritten in `file`
 };
 
-[[nodiscard]] base::Result<void> write_imports(const std::filesystem::path& run, const std::vector<Import>& imports);
+[[nodiscard]] base::Result<void> write_imports(const std::filesystem::path& run,
+                                               const std::vector<Import>& imports);
 /// Empty for a run that was not imported; kBadData for a damaged file.
 [[nodiscard]] base::Result<std::vector<Import>> read_imports(const std::filesystem::path& run);
 

@@ -22,8 +22,10 @@ TEST(Inputs, FilesAndFoldersAreWhatTheyHold) {
   const std::vector<std::string> paths{"one", "data"};
   const auto seen = look_at_inputs(paths, folder.path());
   ASSERT_TRUE(seen.has_value());
-  EXPECT_EQ(seen->at("input.one"), "3 bytes, sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_TRUE(seen->at("input.data").starts_with("2 files, 7 bytes, sha256 of the list ")) << seen->at("input.data");
+  EXPECT_EQ(seen->at("input.one"),
+            "3 bytes, sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_TRUE(seen->at("input.data").starts_with("2 files, 7 bytes, sha256 of the list "))
+      << seen->at("input.data");
   write("data/b", "defgh");
   EXPECT_NE(look_at_inputs(paths, folder.path())->at("input.data"), seen->at("input.data"));
 }

@@ -13,10 +13,12 @@ namespace rangescope::runs {
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 std::string text_of(const OrderedJson& json) {
-  return base::printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) + "\n";
+  return base::printable_json(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace)) +
+         "\n";
 }
 
-base::Result<void> write_json(const std::filesystem::path& path, const nlohmann::ordered_json& json) {
+base::Result<void> write_json(const std::filesystem::path& path,
+                              const nlohmann::ordered_json& json) {
   return base::write_file(path, text_of(json));
 }
 
@@ -28,7 +30,8 @@ bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) 
   if (text.size() < before) text.insert(text.size() - 1, before - text.size(), ' ');
   const int file = ::open(base::in_place(path).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return false;
-  const bool whole = ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  const bool whole =
+      ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   return ::close(file) == 0 && whole;
 }
 
@@ -38,15 +41,18 @@ base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::s
   try {
     json = nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    return base::fail(base::Code::kBadData, "is not JSON", path.string() + ":+" + std::to_string(error.byte));
+    return base::fail(base::Code::kBadData, "is not JSON",
+                      path.string() + ":+" + std::to_string(error.byte));
   }
   const auto found = json.is_object() ? json.find("schema") : json.end();
   if (!json.is_object() || found == json.end() || !found->is_string())
-    return base::fail(base::Code::kBadData, "has no schema; expected " + std::string(schema), path.string());
-  if (found->get<std::string>() != schema)
-    return base::fail(base::Code::kBadData,
-                      "has the schema '" + found->get<std::string>() + "'; expected " + std::string(schema),
+    return base::fail(base::Code::kBadData, "has no schema; expected " + std::string(schema),
                       path.string());
+  if (found->get<std::string>() != schema)
+    return base::fail(
+        base::Code::kBadData,
+        "has the schema '" + found->get<std::string>() + "'; expected " + std::string(schema),
+        path.string());
   return json;
 }
 
@@ -57,7 +63,8 @@ std::string text_in(const nlohmann::json& object, const char* key) {
 
 bool lies_in_run(const std::filesystem::path& name) {
   return !name.empty() && name.is_relative() &&
-         std::none_of(name.begin(), name.end(), [](const std::filesystem::path& part) { return part == ".."; });
+         std::none_of(name.begin(), name.end(),
+                      [](const std::filesystem::path& part) { return part == ".."; });
 }
 
 }  // namespace rangescope::runs

@@ -15,21 +15,25 @@ namespace rangescope::runs {
 using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in the order given
 
 /// Indented by two, with a newline at the end; bytes that are not UTF-8 were made printable before.
-[[nodiscard]] base::Result<void> write_json(const std::filesystem::path& path, const OrderedJson& json);
-/// Writes over what is there, padded with blanks to its length: where a full disk has no room for a file beside it.
+[[nodiscard]] base::Result<void> write_json(const std::filesystem::path& path,
+                                            const OrderedJson& json);
+/// Writes over what is there, padded with blanks to its length: where a full disk has no room for a
+/// file beside it.
 [[nodiscard]] bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json);
-/// A regular file of at most 256 MiB. kNoInput, or kBadData with the byte where it stops being JSON, or kBadData where
-/// `schema` is another one.
-[[nodiscard]] base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema);
+/// A regular file of at most 256 MiB. kNoInput, or kBadData with the byte where it stops being
+/// JSON, or kBadData where `schema` is another one.
+[[nodiscard]] base::Result<nlohmann::json> read_json(const std::filesystem::path& path,
+                                                     std::string_view schema);
 
 /// The text of a key; "" where there is none.
 [[nodiscard]] std::string text_in(const nlohmann::json& object, const char* key);
 
-/// Does this name of a file, written in a run's JSON, lie in the run: relative, without `..`? Whoever made the run may
-/// have written it.
+/// Does this name of a file, written in a run's JSON, lie in the run: relative, without `..`?
+/// Whoever made the run may have written it.
 [[nodiscard]] bool lies_in_run(const std::filesystem::path& name);
 
-/// May a field of a list's items be missing: in files of older versions; where it is empty, so that it is left out.
+/// May a field of a list's items be missing: in files of older versions; where it is empty, so that
+/// it is left out.
 enum class Missing : std::uint8_t { kNever, kOld, kEmpty };
 
 /// A loss as status.json and baselines have it.
@@ -52,9 +56,11 @@ void put_field(Json& object, const char* name, const T& value, Missing missing =
     object[name] = base::printable(value);
 }
 
-/// Back; a field that is missing or null where it may be stays as it is. Throws what nlohmann::json throws.
+/// Back; a field that is missing or null where it may be stays as it is. Throws what nlohmann::json
+/// throws.
 template <class T>
-void take_field(const nlohmann::json& object, const char* name, T& value, Missing missing = Missing::kNever) {
+void take_field(const nlohmann::json& object, const char* name, T& value,
+                Missing missing = Missing::kNever) {
   const auto found = object.find(name);
   if (missing != Missing::kNever && (found == object.end() || found->is_null())) return;
   if constexpr (requires { value.has_value(); }) {
@@ -64,10 +70,11 @@ void take_field(const nlohmann::json& object, const char* name, T& value, Missin
   }
 }
 
-/// {"schema": ..., KEY: [{...}, ...]}, by visit(item, field), which calls field(name, member) or field(name, member,
-/// missing) for each member in order.
+/// {"schema": ..., KEY: [{...}, ...]}, by visit(item, field), which calls field(name, member) or
+/// field(name, member, missing) for each member in order.
 template <class Item>
-[[nodiscard]] base::Result<void> write_list(const std::filesystem::path& file, std::string_view schema, const char* key,
+[[nodiscard]] base::Result<void> write_list(const std::filesystem::path& file,
+                                            std::string_view schema, const char* key,
                                             const std::vector<Item>& items, auto visit) {
   OrderedJson list = OrderedJson::array();
   for (const Item& item : items) {
@@ -80,8 +87,9 @@ template <class Item>
 
 /// Empty where there is no such file; kBadData for a damaged one.
 template <class Item>
-[[nodiscard]] base::Result<std::vector<Item>> read_list(const std::filesystem::path& file, std::string_view schema,
-                                                        const char* key, auto visit) {
+[[nodiscard]] base::Result<std::vector<Item>> read_list(const std::filesystem::path& file,
+                                                        std::string_view schema, const char* key,
+                                                        auto visit) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return std::vector<Item>{};
   const auto json = TRY(read_json(file, schema));

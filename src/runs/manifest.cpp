@@ -36,7 +36,8 @@ OrderedJson printable_list(const std::vector<std::string>& texts, const base::Re
 
 OrderedJson exit_of(const Manifest& manifest) {
   if (manifest.exit_code) return {{"code", *manifest.exit_code}};
-  if (manifest.signal) return {{"signal", *manifest.signal}, {"signal_name", base::signal_name(*manifest.signal)}};
+  if (manifest.signal)
+    return {{"signal", *manifest.signal}, {"signal_name", base::signal_name(*manifest.signal)}};
   return nullptr;
 }
 
@@ -82,7 +83,8 @@ base::Result<std::vector<std::filesystem::path>> files_of(const std::filesystem:
     const auto relative = walk->path().lexically_relative(run);
     if (proved(relative)) files.push_back(relative);
   }
-  if (error) return base::fail(base::Code::kIo, "cannot list the files: " + error.message(), run.string());
+  if (error)
+    return base::fail(base::Code::kIo, "cannot list the files: " + error.message(), run.string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -103,8 +105,10 @@ base::Result<void> write_manifest(const std::filesystem::path& run, const Manife
       {"cwd", base::printable(redactor.text(manifest.cwd))},
       {"start", utc_text(manifest.start_unix_ns)},
       {"start_unix_ns", manifest.start_unix_ns},
-      {"end", manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(utc_text(manifest.end_unix_ns))},
-      {"end_unix_ns", manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(manifest.end_unix_ns)},
+      {"end", manifest.end_unix_ns == 0 ? OrderedJson(nullptr)
+                                        : OrderedJson(utc_text(manifest.end_unix_ns))},
+      {"end_unix_ns",
+       manifest.end_unix_ns == 0 ? OrderedJson(nullptr) : OrderedJson(manifest.end_unix_ns)},
       {"exit", exit_of(manifest)},
       {"files", std::move(files)}};
   if (manifest.usage) json["usage"] = usage_of(*manifest.usage);
@@ -131,9 +135,11 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
     if (const auto files = json.find("files"); files != json.end()) {
       for (const auto& [path, proof] : files->items()) {
         if (!lies_in_run(path))
-          return base::fail(base::Code::kBadData, "names a file outside the run: " + base::printable(path),
+          return base::fail(base::Code::kBadData,
+                            "names a file outside the run: " + base::printable(path),
                             (run / kManifestFile).string());
-        manifest.files[path] = {proof.at("bytes").get<std::uint64_t>(), proof.at("sha256").get<std::string>()};
+        manifest.files[path] = {proof.at("bytes").get<std::uint64_t>(),
+                                proof.at("sha256").get<std::string>()};
       }
     }
     return manifest;
@@ -145,7 +151,8 @@ base::Result<Manifest> read_manifest(const std::filesystem::path& run) {
 
 base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem::path& run) {
   auto files = TRY(files_of(run));
-  std::erase_if(files, [&run](const std::filesystem::path& file) { return is_being_written(run / file); });
+  std::erase_if(files,
+                [&run](const std::filesystem::path& file) { return is_being_written(run / file); });
   std::vector<base::Result<std::string>> hashes(files.size());
   // A capture has a few large files, and the user waits.
   const auto hash = [&](std::size_t i) { hashes[i] = base::sha256_file(run / files[i]); };
@@ -158,7 +165,8 @@ base::Result<std::map<std::string, FileProof>> prove_files(const std::filesystem
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (!hashes[i]) return base::fail(std::move(hashes[i]));
     std::error_code error;
-    proofs[files[i].string()] = {std::filesystem::file_size(run / files[i], error), std::move(*hashes[i])};
+    proofs[files[i].string()] = {std::filesystem::file_size(run / files[i], error),
+                                 std::move(*hashes[i])};
   }
   return proofs;
 }
@@ -178,8 +186,9 @@ std::uint64_t written_bytes(const std::filesystem::path& file) {
 base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
   auto manifest = TRY(read_manifest(run));
   if (manifest.end_unix_ns == 0) {
-    return base::fail(base::Code::kBadData, "the run was never finished, so there are no hashes to compare with",
-                      run.string(), "Read what is there: rangescope report " + base::shell_quote(run.string()));
+    return base::fail(
+        base::Code::kBadData, "the run was never finished, so there are no hashes to compare with",
+        run.string(), "Read what is there: rangescope report " + base::shell_quote(run.string()));
   }
   std::vector<Difference> differences;
   for (const auto& [path, proof] : manifest.files) {
@@ -188,7 +197,8 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
     if (error) {
       differences.push_back({path, "missing"});
     } else if (size != proof.bytes) {
-      differences.push_back({path, base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes)});
+      differences.push_back(
+          {path, base::counted(size, "byte") + " instead of " + std::to_string(proof.bytes)});
     } else {
       auto hash = TRY(base::sha256_file(run / path));
       if (hash != proof.sha256) differences.push_back({path, "changed"});
@@ -198,7 +208,8 @@ base::Result<std::vector<Difference>> verify(const std::filesystem::path& run) {
   for (const auto& file : files ? *files : std::vector<std::filesystem::path>{}) {
     const std::string name = base::printable(file.string());
     if (!manifest.files.contains(name) && !name.starts_with("report."))
-      differences.push_back({name, is_being_written(run / file) ? "still being written" : "not in the manifest"});
+      differences.push_back(
+          {name, is_being_written(run / file) ? "still being written" : "not in the manifest"});
   }
   return differences;
 }
@@ -224,7 +235,8 @@ model::RunInfo run_info(const std::filesystem::path& run) {
   if (const auto provenance = read_provenance(run)) {
     info.environment = provenance->facts;
     for (const auto& [name, value] : provenance->variables) info.environment["env." + name] = value;
-    if (const auto host = provenance->facts.find("host"); host != provenance->facts.end()) info.host = host->second;
+    if (const auto host = provenance->facts.find("host"); host != provenance->facts.end())
+      info.host = host->second;
   }
   return info;
 }
@@ -235,7 +247,8 @@ std::int64_t unix_now_ns() {
 
 std::string utc_text(std::int64_t unix_ns) {
   const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds), unix_ns / 1'000'000 % 1000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(seconds),
+                     unix_ns / 1'000'000 % 1000);
 }
 
 }  // namespace rangescope::runs

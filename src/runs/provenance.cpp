@@ -30,10 +30,11 @@ constexpr std::string_view kEnvFile = "env.json";
 constexpr std::array<std::string_view, 10> kNames = {
     "LANG",       "LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED",
     "WORLD_SIZE", "RANK",   "LOCAL_RANK",      "SLURM_JOB_ID",    "SLURM_PROCID"};
-constexpr std::array<std::string_view, 9> kPrefixes = {"CUDA_",    "NVIDIA_", "NCCL_", "CUBLAS_",    "CUDNN_",
-                                                       "PYTORCH_", "TORCH_",  "NVTX_", "RANGESCOPE_"};
+constexpr std::array<std::string_view, 9> kPrefixes = {
+    "CUDA_", "NVIDIA_", "NCCL_", "CUBLAS_", "CUDNN_", "PYTORCH_", "TORCH_", "NVTX_", "RANGESCOPE_"};
 // What a program prints; nothing where it is not there, fails or takes longer than two seconds.
-std::optional<std::string> ask(std::vector<std::string> argv, const std::filesystem::path& cwd = {}) {
+std::optional<std::string> ask(std::vector<std::string> argv,
+                               const std::filesystem::path& cwd = {}) {
   if (!base::find_on_path(argv.front())) return std::nullopt;
   base::Command command = base::question(std::move(argv), std::chrono::seconds(2));
   command.cwd = cwd;
@@ -52,35 +53,45 @@ std::string first_value(const std::filesystem::path& file, std::string_view key,
     const auto at = line.find(separator);
     if (at == std::string_view::npos || base::trim(line.substr(0, at)) != key) continue;
     std::string_view value = base::trim(line.substr(at + 1));
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+      value = value.substr(1, value.size() - 2);
     return std::string(value);
   }
   return {};
 }
 
-/// Keys of a repository's own configuration with which `git status` starts no program. Others can make it: the programs
-/// of core.fsmonitor and filter.*.clean, a remote of a partial clone.
+/// Keys of a repository's own configuration with which `git status` starts no program. Others can
+/// make it: the programs of core.fsmonitor and filter.*.clean, a remote of a partial clone.
 bool harmless(std::string_view key) {
-  constexpr std::array<std::string_view, 9> kWhole = {
-      "core.repositoryformatversion", "core.filemode", "core.bare",     "core.logallrefupdates",    "core.ignorecase",
-      "core.precomposeunicode",       "core.autocrlf", "core.symlinks", "extensions.worktreeconfig"};
+  constexpr std::array<std::string_view, 9> kWhole = {"core.repositoryformatversion",
+                                                      "core.filemode",
+                                                      "core.bare",
+                                                      "core.logallrefupdates",
+                                                      "core.ignorecase",
+                                                      "core.precomposeunicode",
+                                                      "core.autocrlf",
+                                                      "core.symlinks",
+                                                      "extensions.worktreeconfig"};
   constexpr std::array<std::string_view, 8> kSections = {"branch.", "user.", "pull.", "push.",
                                                          "gui.",    "lfs.",  "init.", "submodule."};
   if (std::find(kWhole.begin(), kWhole.end(), key) != kWhole.end()) return true;
-  if (key.starts_with("remote.")) return key.ends_with(".url") || key.ends_with(".fetch") || key.ends_with(".pushurl");
+  if (key.starts_with("remote."))
+    return key.ends_with(".url") || key.ends_with(".fetch") || key.ends_with(".pushurl");
   return std::any_of(kSections.begin(), kSections.end(),
                      [&](std::string_view section) { return key.starts_with(section); });
 }
 
-// What is in a repository's .git is not ours: whoever packed the folder wrote it. Reading its configuration starts
-// nothing.
+// What is in a repository's .git is not ours: whoever packed the folder wrote it. Reading its
+// configuration starts nothing.
 bool status_is_safe(const std::filesystem::path& cwd) {
   const auto keys = ask({"git", "config", "--list", "--show-scope", "--name-only"}, cwd);
   if (!keys) return false;
   for (const std::string_view line : base::split(*keys, '\n')) {
     const auto tab = line.find('\t');
     const std::string_view scope = line.substr(0, tab);
-    if (tab == std::string_view::npos || scope == "system" || scope == "global" || scope == "command") continue;
+    if (tab == std::string_view::npos || scope == "system" || scope == "global" ||
+        scope == "command")
+      continue;
     if (!harmless(line.substr(tab + 1))) return false;
   }
   return true;
@@ -90,27 +101,32 @@ void look_at_git(const std::filesystem::path& cwd, std::map<std::string, std::st
   const auto head = ask({"git", "rev-parse", "HEAD"}, cwd);
   if (!head) return;
   facts["git.commit"] = std::string(base::trim(*head));
-  // Of a repository too large for the time limit, or with a configuration that starts programs, it is not known.
+  // Of a repository too large for the time limit, or with a configuration that starts programs, it
+  // is not known.
   if (!status_is_safe(cwd)) return;
-  if (const auto status = ask({"git", "-c", "core.fsmonitor=false", "status", "--porcelain", "--untracked-files=no",
-                               "--ignore-submodules=all"},
+  if (const auto status = ask({"git", "-c", "core.fsmonitor=false", "status", "--porcelain",
+                               "--untracked-files=no", "--ignore-submodules=all"},
                               cwd))
     facts["git.dirty"] = status->empty() ? "false" : "true";
 }
 
-// "580.95.05" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build ...".
+// "580.95.05" of "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build
+// ...".
 std::string driver_version(std::string_view text) {
   for (const std::string_view word : base::split(base::split(text, '\n').front(), ' ')) {
-    if (word.find('.') != std::string_view::npos && word.find_first_not_of("0123456789.") == std::string_view::npos)
+    if (word.find('.') != std::string_view::npos &&
+        word.find_first_not_of("0123456789.") == std::string_view::npos)
       return std::string(word);
   }
   return {};
 }
 
-// The driver's own files cost nothing; nvidia-smi takes a tenth of a second or more and is asked where they are hidden.
+// The driver's own files cost nothing; nvidia-smi takes a tenth of a second or more and is asked
+// where they are hidden.
 void look_at_gpus(std::map<std::string, std::string>& facts) {
   if (const auto text = base::read_file("/proc/driver/nvidia/version")) {
-    if (auto version = driver_version(*text); !version.empty()) facts["driver"] = std::move(version);
+    if (auto version = driver_version(*text); !version.empty())
+      facts["driver"] = std::move(version);
   }
   std::size_t index = 0;
   std::error_code error;
@@ -133,20 +149,24 @@ void look_at_gpus(std::map<std::string, std::string>& facts) {
   }
 }
 
-/// "torch-2.11.0+cu130.dist-info" -> torch, 2.11.0+cu130, of every folder of packages below `prefix`.
-void look_at_packages(const std::filesystem::path& prefix, std::map<std::string, std::string>& facts) {
-  constexpr std::array<std::string_view, 7> kPackages = {"torch", "transformers", "triton",    "numpy",
-                                                         "jax",   "vllm",         "tensorflow"};
+/// "torch-2.11.0+cu130.dist-info" -> torch, 2.11.0+cu130, of every folder of packages below
+/// `prefix`.
+void look_at_packages(const std::filesystem::path& prefix,
+                      std::map<std::string, std::string>& facts) {
+  constexpr std::array<std::string_view, 7> kPackages = {
+      "torch", "transformers", "triton", "numpy", "jax", "vllm", "tensorflow"};
   std::error_code error;
   for (const auto& version : std::filesystem::directory_iterator(prefix / "lib", error)) {
     if (!version.path().filename().string().starts_with("python3")) continue;
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      for (const auto& entry : std::filesystem::directory_iterator(version.path() / packages, error)) {
+      for (const auto& entry :
+           std::filesystem::directory_iterator(version.path() / packages, error)) {
         std::string name = entry.path().filename().string();
         const auto dash = name.find('-');
         const auto end = name.ends_with(".dist-info") ? name.size() - 10 : name.find(".egg-info");
         if (dash == std::string::npos || end == std::string::npos || end < dash) continue;
-        if (std::find(kPackages.begin(), kPackages.end(), std::string_view(name).substr(0, dash)) == kPackages.end())
+        if (std::find(kPackages.begin(), kPackages.end(), std::string_view(name).substr(0, dash)) ==
+            kPackages.end())
           continue;
         // The first one counts, as for Python: a virtual environment goes before the system.
         facts.emplace("python." + name.substr(0, dash), name.substr(dash + 1, end - dash - 1));
@@ -155,13 +175,18 @@ void look_at_packages(const std::filesystem::path& prefix, std::map<std::string,
   }
 }
 
-void look_at_python(const std::vector<std::string>& program, std::map<std::string, std::string>& facts) {
+void look_at_python(const std::vector<std::string>& program,
+                    std::map<std::string, std::string>& facts) {
   if (program.empty()) return;
   std::filesystem::path path = program.front();
-  if (path.string().find('/') == std::string::npos) path = base::find_on_path(program.front()).value_or(path);
+  if (path.string().find('/') == std::string::npos)
+    path = base::find_on_path(program.front()).value_or(path);
   const std::string name = path.filename().string();
-  constexpr std::array<std::string_view, 4> kLaunchers = {"torchrun", "accelerate", "deepspeed", "vllm"};
-  if (!name.starts_with("python") && std::find(kLaunchers.begin(), kLaunchers.end(), name) == kLaunchers.end()) return;
+  constexpr std::array<std::string_view, 4> kLaunchers = {"torchrun", "accelerate", "deepspeed",
+                                                          "vllm"};
+  if (!name.starts_with("python") &&
+      std::find(kLaunchers.begin(), kLaunchers.end(), name) == kLaunchers.end())
+    return;
   std::error_code error;
   look_at_packages(path.parent_path().parent_path(), facts);
   const auto real = std::filesystem::weakly_canonical(path, error).parent_path().parent_path();
@@ -177,7 +202,8 @@ std::string changed(const std::filesystem::path& path) {
   const auto time = std::filesystem::last_write_time(path, error);
   if (error) return "unknown";
   const auto system = std::chrono::file_clock::to_sys(time);
-  return utc_text(std::chrono::duration_cast<std::chrono::nanoseconds>(system.time_since_epoch()).count());
+  return utc_text(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(system.time_since_epoch()).count());
 }
 
 base::Result<std::string> folder(const std::filesystem::path& path) {
@@ -193,15 +219,17 @@ base::Result<std::string> folder(const std::filesystem::path& path) {
     const std::uintmax_t size = each->file_size(gone);
     if (gone) continue;
     bytes += size;
-    lines.push_back(each->path().lexically_relative(path).string() + " " + std::to_string(size) + " " +
-                    changed(each->path()));
+    lines.push_back(each->path().lexically_relative(path).string() + " " + std::to_string(size) +
+                    " " + changed(each->path()));
     if (lines.size() == kMostFiles) break;
   }
-  if (error) return base::fail(base::Code::kNoInput, "the folder cannot be read: " + error.message(), path.string());
+  if (error)
+    return base::fail(base::Code::kNoInput, "the folder cannot be read: " + error.message(),
+                      path.string());
   std::sort(lines.begin(), lines.end());
   const std::string more = lines.size() == kMostFiles ? "at least " : "";
-  return more + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) + " bytes, sha256 of the list " +
-         base::sha256(base::join(lines, "\n"));
+  return more + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) +
+         " bytes, sha256 of the list " + base::sha256(base::join(lines, "\n"));
 }
 
 base::Result<std::string> file(const std::filesystem::path& path) {
@@ -231,8 +259,10 @@ Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>
     facts["kernel"] = std::string(system.sysname) + " " + system.release;
     facts["arch"] = system.machine;
   }
-  if (const std::string os = first_value("/etc/os-release", "PRETTY_NAME", '='); !os.empty()) facts["os"] = os;
-  if (const std::string cpu = first_value("/proc/cpuinfo", "model name", ':'); !cpu.empty()) facts["cpu"] = cpu;
+  if (const std::string os = first_value("/etc/os-release", "PRETTY_NAME", '='); !os.empty())
+    facts["os"] = os;
+  if (const std::string cpu = first_value("/proc/cpuinfo", "model name", ':'); !cpu.empty())
+    facts["cpu"] = cpu;
   facts["cpus"] = std::to_string(std::thread::hardware_concurrency());
   if (const std::string memory = first_value("/proc/meminfo", "MemTotal", ':'); !memory.empty())
     facts["memory"] = memory;
@@ -253,12 +283,15 @@ Provenance look(const std::filesystem::path& cwd, const std::vector<std::string>
   return seen;
 }
 
-base::Result<void> write_provenance(const std::filesystem::path& run, const Provenance& provenance) {
+base::Result<void> write_provenance(const std::filesystem::path& run,
+                                    const Provenance& provenance) {
   OrderedJson facts = OrderedJson::object(), variables = OrderedJson::object();
   for (const auto& [name, value] : provenance.facts) facts[name] = base::printable(value);
-  for (const auto& [name, value] : provenance.variables) variables[base::printable(name)] = base::printable(value);
-  return write_json(run / kEnvFile,
-                    {{"schema", kEnvSchema}, {"facts", std::move(facts)}, {"variables", std::move(variables)}});
+  for (const auto& [name, value] : provenance.variables)
+    variables[base::printable(name)] = base::printable(value);
+  return write_json(
+      run / kEnvFile,
+      {{"schema", kEnvSchema}, {"facts", std::move(facts)}, {"variables", std::move(variables)}});
 }
 
 base::Result<Provenance> read_provenance(const std::filesystem::path& run) {
@@ -279,10 +312,11 @@ base::Result<std::map<std::string, std::string>> look_at_inputs(std::span<const 
     const std::filesystem::path path = cwd / written;
     std::error_code error;
     if (!std::filesystem::exists(path, error) || ::access(path.c_str(), R_OK) != 0)
-      return base::fail(
-          base::Code::kNoInput,
-          error || std::filesystem::exists(path, error) ? "the input cannot be read" : "there is no such input",
-          path.string(), "Correct workload.inputs or workload.subset, or leave it out.");
+      return base::fail(base::Code::kNoInput,
+                        error || std::filesystem::exists(path, error) ? "the input cannot be read"
+                                                                      : "there is no such input",
+                        path.string(),
+                        "Correct workload.inputs or workload.subset, or leave it out.");
     auto seen = TRY(std::filesystem::is_directory(path, error) ? folder(path) : file(path));
     facts["input." + written] = std::move(seen);
   }

@@ -19,8 +19,8 @@ namespace {
 
 bool is_own(const std::filesystem::path& run, const Manifest& manifest) {
   struct stat status {};
-  return ::lstat(run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
-         manifest.id == run.filename().string();
+  return ::lstat(run.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid() && manifest.id == run.filename().string();
 }
 
 }  // namespace
@@ -29,7 +29,8 @@ std::vector<Candidate> prunable(const std::filesystem::path& root, const Retenti
                                 std::int64_t now_unix_ns) {
   const auto runs = list_runs(root);
   std::size_t old_enough_by_count = runs.size();
-  if (retention.keep) old_enough_by_count = runs.size() > *retention.keep ? runs.size() - *retention.keep : 0;
+  if (retention.keep)
+    old_enough_by_count = runs.size() > *retention.keep ? runs.size() - *retention.keep : 0;
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < old_enough_by_count; ++i) {
     const auto manifest = read_manifest(runs[i]);
@@ -48,11 +49,13 @@ std::vector<Candidate> prunable(const std::filesystem::path& root, const Retenti
 base::Result<void> remove_run(const std::filesystem::path& run) {
   std::error_code error;
   if (std::filesystem::is_symlink(run, error))
-    return base::fail(base::Code::kUsage, "is a symbolic link and will not be deleted", run.string());
+    return base::fail(base::Code::kUsage, "is a symbolic link and will not be deleted",
+                      run.string());
   const auto manifest = read_manifest(run);
   const auto whole = std::filesystem::absolute(run, error).lexically_normal();
   if (!manifest || !is_own(whole, *manifest))
-    return base::fail(base::Code::kUsage, "is not a run directory of yours and will not be deleted", run.string(),
+    return base::fail(base::Code::kUsage, "is not a run directory of yours and will not be deleted",
+                      run.string(),
                       "Its manifest.json must name this folder, and it must belong to you.");
   if (is_held(run).value_or(false))
     return base::fail(base::Code::kUsage, "is still running and will not be deleted", run.string());
@@ -89,7 +92,8 @@ std::uint64_t size_of(const std::filesystem::path& run) {
     // A file with holes, such as a capture that is still written, holds less than its length.
     struct stat status {};
     if (::lstat(walk->path().c_str(), &status) == 0 && S_ISREG(status.st_mode))
-      bytes += static_cast<std::uint64_t>(std::min<std::int64_t>(status.st_size, status.st_blocks * 512));
+      bytes += static_cast<std::uint64_t>(
+          std::min<std::int64_t>(status.st_size, status.st_blocks * 512));
   }
   return bytes;
 }
@@ -102,22 +106,27 @@ namespace {
 namespace fs = std::filesystem;
 
 tl::unexpected<base::Error> stays(const fs::path& path, const char* why) {
-  return base::fail(base::Code::kUsage, std::string(why) + " and will not be deleted", path.string());
+  return base::fail(base::Code::kUsage, std::string(why) + " and will not be deleted",
+                    path.string());
 }
 
 /// May it go as a whole? kUsage with what forbids it.
 base::Result<void> removable(const fs::path& folder) {
   struct stat status {};
-  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() ||
-      !is_job(folder))
+  if (::lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+      status.st_uid != ::geteuid() || !is_job(folder))
     return stays(folder, "is not the folder of a job of yours");
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code ignored;
     const std::string name = entry->path().filename().string();
     const bool folder_of_a_rank = !entry->is_symlink(ignored) && entry->is_directory(ignored);
-    if (!folder_of_a_rank && (name == "job.json" || (name.starts_with(".job-") && name.ends_with(".json")))) continue;
-    if (!folder_of_a_rank || !member_of(entry->path())) return stays(entry->path(), "is not a run of the job");
+    if (!folder_of_a_rank &&
+        (name == "job.json" || (name.starts_with(".job-") && name.ends_with(".json"))))
+      continue;
+    if (!folder_of_a_rank || !member_of(entry->path()))
+      return stays(entry->path(), "is not a run of the job");
     if (const auto manifest = read_manifest(entry->path()); manifest && manifest->id != name)
       return stays(entry->path(), "is a copy of another run");
     const auto state = read_status(entry->path());
@@ -130,7 +139,8 @@ base::Result<void> removable(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<Candidate> prunable(const fs::path& root, const Retention& retention, std::int64_t now_unix_ns) {
+std::vector<Candidate> prunable(const fs::path& root, const Retention& retention,
+                                std::int64_t now_unix_ns) {
   std::vector<Candidate> all;
   for (const fs::path& run : list_runs(root))
     if (const auto manifest = read_manifest(run)) all.push_back({run, manifest->start_unix_ns, 0});

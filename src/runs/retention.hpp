@@ -1,4 +1,5 @@
-// Which runs may go, and making them go. Only directories whose manifest proves that rangescope made them are touched.
+// Which runs may go, and making them go. Only directories whose manifest proves that rangescope
+// made them are touched.
 #pragma once
 
 #include <chrono>
@@ -23,13 +24,15 @@ struct Candidate {
   std::uint64_t bytes = 0;
 };
 
-/// What would be deleted, oldest first: runs of this user whose manifest names the folder in which it lies (a copied
-/// one proves nothing), but none that somebody still works on. With both rules a run must fall under both.
-[[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
-                                              std::int64_t now_unix_ns);
+/// What would be deleted, oldest first: runs of this user whose manifest names the folder in which
+/// it lies (a copied one proves nothing), but none that somebody still works on. With both rules a
+/// run must fall under both.
+[[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root,
+                                              const Retention& retention, std::int64_t now_unix_ns);
 
-/// Deletes one run directory; refuses (kUsage) what is not one, symbolic links, a run that somebody works on, and one
-/// below which another file system is mounted. Links within are removed, never followed.
+/// Deletes one run directory; refuses (kUsage) what is not one, symbolic links, a run that somebody
+/// works on, and one below which another file system is mounted. Links within are removed, never
+/// followed.
 [[nodiscard]] base::Result<void> remove_run(const std::filesystem::path& run);
 
 /// "7d", "36h", "90m", "30s", "2w". kUsage with the forms.
@@ -40,14 +43,14 @@ struct Candidate {
 
 }  // namespace rangescope::runs
 
-// Jobs. A job counts as one, and goes as a whole: only a folder that holds nothing but job.json and runs of its ranks
-// is touched, and only while nobody works on any of them. As with runs: it must belong to this user, links are never
-// followed, and another file system is not entered.
+// Jobs. A job counts as one, and goes as a whole: only a folder that holds nothing but job.json and
+// runs of its ranks is touched, and only while nobody works on any of them. As with runs: it must
+// belong to this user, links are never followed, and another file system is not entered.
 namespace rangescope::runs::job {
 
 /// Runs and jobs of a root that would be deleted, oldest first. Both kinds count towards `keep`.
-[[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root, const Retention& retention,
-                                              std::int64_t now_unix_ns);
+[[nodiscard]] std::vector<Candidate> prunable(const std::filesystem::path& root,
+                                              const Retention& retention, std::int64_t now_unix_ns);
 
 /// Deletes a job's folder; kUsage with the reason for what must stay.
 [[nodiscard]] base::Result<void> remove_job(const std::filesystem::path& folder);

@@ -54,7 +54,8 @@ class Runs : public testing::Test {
 TEST_F(Runs, StartedAtOnceNeverCollide) {
   std::vector<std::thread> threads;
   std::vector<fs::path> made(16);
-  for (std::size_t i = 0; i < made.size(); ++i) threads.emplace_back([&, i] { made[i] = make_run_dir(root_).value(); });
+  for (std::size_t i = 0; i < made.size(); ++i)
+    threads.emplace_back([&, i] { made[i] = make_run_dir(root_).value(); });
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(std::set<fs::path>(made.begin(), made.end()).size(), made.size());
   for (const auto& path : made) EXPECT_TRUE(fs::is_directory(path));
@@ -80,7 +81,8 @@ TEST_F(Runs, ManifestReadsBack) {
 
 TEST_F(Runs, BytesThatAreNotUtf8StayReadable) {
   fs::create_directories(root_ / "a");
-  ASSERT_TRUE(write_manifest(root_ / "a", {.id = "a", .tool = "t", .argv = {"x\xff"}, .start_unix_ns = 1}));
+  ASSERT_TRUE(
+      write_manifest(root_ / "a", {.id = "a", .tool = "t", .argv = {"x\xff"}, .start_unix_ns = 1}));
   EXPECT_EQ(read_manifest(root_ / "a")->argv.front(), "x\\xff");
 }
 
@@ -93,7 +95,8 @@ TEST_F(Runs, VerifyNamesEveryDifference) {
   auto differences = verify(run).value();
   ASSERT_EQ(differences.size(), 2u);
   EXPECT_EQ(differences[0].path + " " + differences[0].what, "native/7.rstrace changed");
-  EXPECT_EQ(differences[1].path + " " + differences[1].what, "native/8.rstrace not in the manifest");
+  EXPECT_EQ(differences[1].path + " " + differences[1].what,
+            "native/8.rstrace not in the manifest");
   put(run / "native" / "7.rstrace", "captured!");
   EXPECT_EQ(verify(run)->front().what, "9 bytes instead of 8");
   fs::remove(run / "native" / "7.rstrace");
@@ -113,7 +116,8 @@ TEST_F(Runs, ACaptureThatIsStillWrittenIsNotHashed) {
   wire::native::FileHeader header{};
   std::memcpy(header.magic, wire::native::kMagic, sizeof header.magic);
   header.used_bytes = 8192;
-  put(run / "native" / "8.rstrace", std::string(reinterpret_cast<const char*>(&header), sizeof header));
+  put(run / "native" / "8.rstrace",
+      std::string(reinterpret_cast<const char*>(&header), sizeof header));
   fs::resize_file(run / "native" / "8.rstrace", 1 << 30);
   EXPECT_EQ(written_bytes(run / "native" / "8.rstrace"), 8192u);
 }
@@ -146,13 +150,14 @@ TEST_F(Runs, APidThatWasGivenAwayAgainIsNotOurs) {
 }
 
 TEST_F(Runs, StatusReadsBack) {
-  ASSERT_TRUE(write_done(root_, {.state = RunState::kDone,
-                                 .exit_code = 83,
-                                 .outcome = "data_loss",
-                                 .message = "m",
-                                 .program = "exit code 0",
-                                 .losses = {{"torn_tail", 3, "cut"}},
-                                 .findings = {{"program.no_nvtx", "?", model::Grade::kFail, "f", "h", {"c"}, "w"}}}));
+  ASSERT_TRUE(write_done(
+      root_, {.state = RunState::kDone,
+              .exit_code = 83,
+              .outcome = "data_loss",
+              .message = "m",
+              .program = "exit code 0",
+              .losses = {{"torn_tail", 3, "cut"}},
+              .findings = {{"program.no_nvtx", "?", model::Grade::kFail, "f", "h", {"c"}, "w"}}}));
   const auto status = read_status(root_);
   ASSERT_TRUE(status);
   EXPECT_EQ(status->exit_code, 83);
@@ -169,7 +174,8 @@ TEST_F(Runs, AreFoundByPathNameBeginningAndLatest) {
   make_run("20260102-000000-2", 2);
   EXPECT_EQ(find_run(root_, "latest")->filename(), "20260102-000000-2");
   EXPECT_EQ(find_run(root_, "20260101")->filename(), "20260101-000000-1");
-  EXPECT_EQ(find_run(root_, (root_ / "20260101-000000-1").string())->filename(), "20260101-000000-1");
+  EXPECT_EQ(find_run(root_, (root_ / "20260101-000000-1").string())->filename(),
+            "20260101-000000-1");
   EXPECT_EQ(find_run(root_, "2026").error().code, base::Code::kUsage);
   EXPECT_EQ(find_run(root_, "20260101-000000-2").error().hint,
             "did you mean '20260101-000000-1' or '20260102-000000-2'?");
@@ -207,7 +213,8 @@ TEST_F(Runs, KeepAndAge) {
   for (int day = 1; day <= 5; ++day) make_run("day" + std::to_string(day), day * kDay);
   const auto names = [&](const Retention& retention) {
     std::string list;
-    for (const auto& candidate : prunable(root_, retention, 6 * kDay)) list += candidate.path.filename().string() + " ";
+    for (const auto& candidate : prunable(root_, retention, 6 * kDay))
+      list += candidate.path.filename().string() + " ";
     return list;
   };
   EXPECT_EQ(names({.keep = 2}), "day1 day2 day3 ");
@@ -220,7 +227,8 @@ TEST_F(Runs, KeepAndAge) {
 TEST(Age, Forms) {
   EXPECT_EQ(parse_age("7d")->count(), 7 * 86400);
   EXPECT_EQ(parse_age("2w")->count(), 14 * 86400);
-  for (const char* wrong : {"", "d", "7", "-1d", "7y", "1.5h"}) EXPECT_FALSE(parse_age(wrong)) << wrong;
+  for (const char* wrong : {"", "d", "7", "-1d", "7y", "1.5h"})
+    EXPECT_FALSE(parse_age(wrong)) << wrong;
 }
 
 TEST(Provenance, KeepsNoSecrets) {
@@ -242,13 +250,13 @@ TEST_F(Runs, ProvenanceIsWrittenAndRead) {
 
 TEST_F(Runs, ProvenanceHasTheVersionsOfThePackagesThatTheProgramsPythonSees) {
   const fs::path packages = root_ / "venv/lib/python3.11/site-packages";
-  for (const char* package :
-       {"torch-2.11.0+cu130.dist-info", "transformers-5.1.0.dist-info", "torchvision-0.1.dist-info"})
+  for (const char* package : {"torch-2.11.0+cu130.dist-info", "transformers-5.1.0.dist-info",
+                              "torchvision-0.1.dist-info"})
     fs::create_directories(packages / package);
   auto facts = look(root_, {(root_ / "venv/bin/python").string(), "train.py"}).facts;
   std::erase_if(facts, [](const auto& fact) { return !fact.first.starts_with("python."); });
-  EXPECT_EQ(facts,
-            (std::map<std::string, std::string>{{"python.torch", "2.11.0+cu130"}, {"python.transformers", "5.1.0"}}));
+  EXPECT_EQ(facts, (std::map<std::string, std::string>{{"python.torch", "2.11.0+cu130"},
+                                                       {"python.transformers", "5.1.0"}}));
 }
 
 }  // namespace runs_test

@@ -51,7 +51,8 @@ constexpr auto kStageFields = [](auto& stage, auto field) {
 
 }  // namespace
 
-base::Result<void> write_stages(const std::filesystem::path& run, const std::vector<Stage>& stages) {
+base::Result<void> write_stages(const std::filesystem::path& run,
+                                const std::vector<Stage>& stages) {
   return write_list(run / kStagesFile, kStagesSchema, "stages", stages, kStageFields);
 }
 
@@ -72,13 +73,15 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
       Stage stage;
       stage.stage = "native";
       stage.outcome = status->outcome == "nothing_captured" ? "empty"
-                      : status->outcome == "ok" || status->outcome == "program_failed" || status->outcome == "data_loss"
+                      : status->outcome == "ok" || status->outcome == "program_failed" ||
+                              status->outcome == "data_loss"
                           ? "ok"
                           : "failed";
       stage.why = status->state == RunState::kInterrupted ? "interrupted" : status->outcome;
       if (const auto manifest = read_manifest(run)) {
         stage.tool = manifest->tool;
-        if (manifest->end_unix_ns > 0) stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
+        if (manifest->end_unix_ns > 0)
+          stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
       }
       stages->push_back(std::move(stage));
     }
@@ -88,7 +91,8 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
   for (auto& [key, one] : tallies) {
     std::tie(one.count.stage, one.count.tool, one.count.step) = key;
     if (!one.walls.empty()) {
-      std::nth_element(one.walls.begin(), one.walls.begin() + static_cast<std::ptrdiff_t>(one.walls.size() / 2),
+      std::nth_element(one.walls.begin(),
+                       one.walls.begin() + static_cast<std::ptrdiff_t>(one.walls.size() / 2),
                        one.walls.end());
       one.count.median_wall_ns = one.walls[one.walls.size() / 2];
     }

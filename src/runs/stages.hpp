@@ -1,11 +1,13 @@
 // stages.json: what each stage of a run did, for people, the doctor and `runs stats`.
 //
-//   { "schema": "rangescope.stages/1", "stages": [ { "stage": "ncu", "tool": "ncu 2025.3.1", "step": "range",
-//     "attempt": 1, "outcome": "ok" | "empty" | "failed" | "refused", "why": "ncu.unsupported_api", "message": "...",
-//     "evidence": "...", "cure": "...", "wall_ns": N, "exit_code": 9, "results": 12, "report": "ncu/ncu.ncu-rep" } ] }
+//   { "schema": "rangescope.stages/1", "stages": [ { "stage": "ncu", "tool": "ncu 2025.3.1",
+//   "step": "range",
+//     "attempt": 1, "outcome": "ok" | "empty" | "failed" | "refused", "why": "ncu.unsupported_api",
+//     "message": "...", "evidence": "...", "cure": "...", "wall_ns": N, "exit_code": 9, "results":
+//     12, "report": "ncu/ncu.ncu-rep" } ] }
 //
-// A refused step was not run; its message is the reason. Statistics count over a root of runs; nothing leaves the
-// machine.
+// A refused step was not run; its message is the reason. Statistics count over a root of runs;
+// nothing leaves the machine.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,8 @@ struct Stage {
   std::string report;  ///< path within the run; "" where there is none
 };
 
-[[nodiscard]] base::Result<void> write_stages(const std::filesystem::path& run, const std::vector<Stage>& stages);
+[[nodiscard]] base::Result<void> write_stages(const std::filesystem::path& run,
+                                              const std::vector<Stage>& stages);
 /// Empty for a run without stages.json (a native-only run); kBadData for a damaged one.
 [[nodiscard]] base::Result<std::vector<Stage>> read_stages(const std::filesystem::path& run);
 

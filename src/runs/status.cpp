@@ -29,7 +29,8 @@ std::uint64_t start_time(std::int64_t pid) {
 
 OrderedJson as_json(const model::Finding& finding, const base::Redactor& redactor) {
   OrderedJson commands = OrderedJson::array();
-  for (const std::string& command : finding.commands) commands.push_back(base::printable(redactor.text(command)));
+  for (const std::string& command : finding.commands)
+    commands.push_back(base::printable(redactor.text(command)));
   return {{"id", finding.id},
           {"question", finding.question},
           {"verdict", model::verdict_name(finding.verdict)},
@@ -43,7 +44,8 @@ model::Finding finding_from(const OrderedJson& json) {
   const auto verdict = base::place_of(json.value("verdict", "warn"), model::kVerdictNames);
   return {json.at("id").get<std::string>(),
           json.value("question", ""),
-          verdict < std::size(model::kVerdictNames) ? static_cast<model::Grade>(verdict) : model::Grade::kOk,
+          verdict < std::size(model::kVerdictNames) ? static_cast<model::Grade>(verdict)
+                                                    : model::Grade::kOk,
           json.value("found", ""),
           json.value("hint", ""),
           json.value("commands", std::vector<std::string>{}),
@@ -75,7 +77,8 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
   for (const model::Loss& loss : status.losses)
     losses.push_back(loss_json<OrderedJson>(loss, redactor.text(loss.detail)));
   OrderedJson findings = OrderedJson::array();
-  for (const model::Finding& finding : status.findings) findings.push_back(as_json(finding, redactor));
+  for (const model::Finding& finding : status.findings)
+    findings.push_back(as_json(finding, redactor));
   OrderedJson json{{"schema", kStatusSchema},
                    {"state", "done"},
                    {"exit_code", status.exit_code},
@@ -86,7 +89,8 @@ base::Result<void> write_done(const std::filesystem::path& run, const Status& st
                    {"findings", std::move(findings)}};
   auto written = write_json(run / kStatusFile, json);
   if (written) return written;
-  // A full disk takes no other file; the one that contains "running" has a block on it, which this fits into.
+  // A full disk takes no other file; the one that contains "running" has a block on it, which this
+  // fits into.
   json.erase("losses");
   json.erase("findings");
   return overwrite_json(run / kStatusFile, json) ? base::Result<void>{} : written;
@@ -100,12 +104,14 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
       const auto pid = json.value("pid", std::int64_t{0});
       const auto held = is_held(run);
       const bool alive = held ? *held
-                              : json.value("boot", "") == boot_id() && pid > 0 && start_time(pid) != 0 &&
+                              : json.value("boot", "") == boot_id() && pid > 0 &&
+                                    start_time(pid) != 0 &&
                                     start_time(pid) == json.value("started", std::uint64_t{0});
       status.state = alive ? RunState::kRunning : RunState::kInterrupted;
       if (!alive) {
         status.outcome = "interrupted";
-        status.message = "rangescope was killed before it could finish the run; the capture is kept";
+        status.message =
+            "rangescope was killed before it could finish the run; the capture is kept";
       }
       return status;
     }
@@ -116,8 +122,9 @@ base::Result<Status> read_status(const std::filesystem::path& run) {
     status.program = json.value("program", "");
     if (const auto losses = json.find("losses"); losses != json.end()) {
       for (const auto& loss : *losses) {
-        status.losses.push_back(model::Loss::read(loss.at("kind").get<std::string>(), loss.value("severity", "warning"),
-                                                  loss.value("count", std::uint64_t{0}), loss.value("detail", "")));
+        status.losses.push_back(
+            model::Loss::read(loss.at("kind").get<std::string>(), loss.value("severity", "warning"),
+                              loss.value("count", std::uint64_t{0}), loss.value("detail", "")));
       }
     }
     if (const auto findings = json.find("findings"); findings != json.end())

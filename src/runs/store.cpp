@@ -63,17 +63,19 @@ std::int64_t whole(const Value& value) {
 /// Equal for the same run whenever and by whomever it is pushed.
 std::string key_of(const std::vector<model::Digest>& runs) {
   const model::RunInfo& run = runs.front().run;
-  return base::sha256(
-      dumped(Json::array({run.id, run.host, run.start_unix_ns, run.cwd, run.command, run.duration_ns, runs.size()})));
+  return base::sha256(dumped(Json::array(
+      {run.id, run.host, run.start_unix_ns, run.cwd, run.command, run.duration_ns, runs.size()})));
 }
 
 }  // namespace
 
 StoreAddress split_address(const std::string& written) {
-  // Behind an '@' that comes later the '#' is no separator but part of a name that has none: it is refused
-  // whole.
-  const auto hash = written.find('@', written.find('#')) == std::string::npos ? written.find('#') : std::string::npos;
-  return {written.substr(0, hash), hash == std::string::npos ? std::string() : written.substr(hash + 1)};
+  // Behind an '@' that comes later the '#' is no separator but part of a name that has none: it is
+  // refused whole.
+  const auto hash = written.find('@', written.find('#')) == std::string::npos ? written.find('#')
+                                                                              : std::string::npos;
+  return {written.substr(0, hash),
+          hash == std::string::npos ? std::string() : written.substr(hash + 1)};
 }
 
 base::Result<Store> Store::open(const std::string& url) {
@@ -81,24 +83,29 @@ base::Result<Store> Store::open(const std::string& url) {
   return Store(std::move(database));
 }
 
-/// Who owns the schema or a table in it can make whoever uses it run a trigger: that must be this user, a role of its,
-/// the database's owner or a superuser. A superuser, who has every role, takes those of itself and superusers only.
+/// Who owns the schema or a table in it can make whoever uses it run a trigger: that must be this
+/// user, a role of its, the database's owner or a superuser. A superuser, who has every role, takes
+/// those of itself and superusers only.
 base::Result<int> Store::version() const {
-  const auto there = TRY(database_.row("select to_regclass('rangescope.migrations') is not null", {}, 1));
+  const auto there =
+      TRY(database_.row("select to_regclass('rangescope.migrations') is not null", {}, 1));
   const auto strangers = TRY(database_.query(sql("strangers"), {}, 1));
   if (!strangers.empty())
-    return base::fail(base::Code::kPermission,
-                      "its schema 'rangescope' belongs to the role " + base::printable(or_empty(strangers.front()[0])) +
-                          ", which could run code with your rights",
-                      name(), "Connect as that role, or give the schema and its tables to the database's owner");
+    return base::fail(
+        base::Code::kPermission,
+        "its schema 'rangescope' belongs to the role " +
+            base::printable(or_empty(strangers.front()[0])) +
+            ", which could run code with your rights",
+        name(), "Connect as that role, or give the schema and its tables to the database's owner");
   if (there.front() != "t") return 0;
-  const auto version = TRY(database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1));
+  const auto version =
+      TRY(database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1));
   const auto at = static_cast<int>(whole(version.front()));
   if (at > newest())
-    return base::fail(
-        base::Code::kBadData,
-        "its schema has version " + std::to_string(at) + ", and this rangescope knows " + std::to_string(newest()),
-        name(), "Use a newer rangescope");
+    return base::fail(base::Code::kBadData,
+                      "its schema has version " + std::to_string(at) +
+                          ", and this rangescope knows " + std::to_string(newest()),
+                      name(), "Use a newer rangescope");
   return at;
 }
 
@@ -106,43 +113,52 @@ base::Result<void> Store::need_schema() const {
   const auto at = TRY(version());
   if (at == newest()) return {};
   return base::fail(base::Code::kNoInput,
-                    at == 0 ? "the database holds no runs" : "its schema is of an older rangescope", name(),
+                    at == 0 ? "the database holds no runs" : "its schema is of an older rangescope",
+                    name(),
                     "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
 base::Result<void> Store::migrate() const {
   const auto at = TRY(version());
   if (at == newest()) return {};
-  for (const char* step : {"lock", "schema", "table"}) TRY(database_.query(sql(std::string("migrations: ") + step)));
+  for (const char* step : {"lock", "schema", "table"})
+    TRY(database_.query(sql(std::string("migrations: ") + step)));
   const auto now = TRY(version());  // somebody else may have been first
   for (int next = now + 1; next <= newest(); ++next) {
     TRY(database_.query(migration(next)));
-    TRY(database_.query("insert into rangescope.migrations (version) values ($1)", {std::to_string(next)}));
+    TRY(database_.query("insert into rangescope.migrations (version) values ($1)",
+                        {std::to_string(next)}));
   }
   return {};
 }
 
-base::Result<void> Store::push(const std::string& name, const std::vector<model::Digest>& runs) const {
+base::Result<void> Store::push(const std::string& name,
+                               const std::vector<model::Digest>& runs) const {
   TRY(database_.transaction([&] { return migrate(); }));
   return database_.transaction([&] { return insert(name, runs); });
 }
 
-base::Result<void> Store::insert(const std::string& name, const std::vector<model::Digest>& runs) const {
+base::Result<void> Store::insert(const std::string& name,
+                                 const std::vector<model::Digest>& runs) const {
   const model::RunInfo& first = runs.front().run;
   const std::string command = base::shell_quote(base::redact_arguments(first.command));
-  // The row of a push that is there already is locked until the end: two pushes of one run come one after the other.
+  // The row of a push that is there already is locked until the end: two pushes of one run come one
+  // after the other.
   auto pushed = TRY(database_.row(
       sql("push"),
-      {key_of(runs), base::printable(name), machine_kind(runs.front()), or_null(base::printable(first.host)),
-       fact(first, "git.commit"), fact(first, "git.dirty"),
-       first.start_unix_ns > 0 ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9)) : Value(),
+      {key_of(runs), base::printable(name), machine_kind(runs.front()),
+       or_null(base::printable(first.host)), fact(first, "git.commit"), fact(first, "git.dirty"),
+       first.start_unix_ns > 0
+           ? Value(std::to_string(static_cast<double>(first.start_unix_ns) / 1e9))
+           : Value(),
        or_null(first.tool), or_null(base::printable(command)), dumped(first.environment)},
       1));
   const std::string push = or_empty(pushed.front());
   TRY(database_.query("delete from rangescope.runs where push = $1", {push}));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Json json = Json::parse(digest_text(runs[i], 64));
-    json["run"]["command"] = base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
+    json["run"]["command"] =
+        base::redact_arguments(json["run"].value("command", std::vector<std::string>{}));
     if (!runs[i].judged) json["verdict"] = Json::array();
     without_nul(json);
     auto run = TRY(database_.row(sql("insert run"),
@@ -177,34 +193,41 @@ base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
     const auto rows = TRY(database_.query(sql("list"), {std::to_string(most)}, 11));
     std::vector<Stored> out;
     for (const auto& row : rows)
-      out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), or_empty(row[4]),
-                     or_empty(row[10]), row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
+      out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]),
+                     or_empty(row[4]), or_empty(row[10]),
+                     row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
                      whole(row[7]), whole(row[8]), whole(row[9])});
     return out;
   });
 }
 
-base::Result<model::Side> Store::load(const std::string& push, const std::vector<model::Digest>* like) const {
+base::Result<model::Side> Store::load(const std::string& push,
+                                      const std::vector<model::Digest>* like) const {
   return read<model::Side>([&]() -> base::Result<model::Side> {
     const Value machine = like != nullptr ? Value(machine_kind(like->front())) : Value();
     const auto find = [&](const Value& on) {
-      return database_.query(sql("find"), {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
+      return database_.query(sql("find"),
+                             {push, on, like != nullptr ? Value(key_of(*like)) : Value()}, 2);
     };
     const auto found = TRY(find(machine));
     if (found.empty()) {
       const auto elsewhere = machine ? find(std::nullopt) : found;
       if (elsewhere && !elsewhere->empty())
         return base::fail(base::Code::kNotComparable,
-                          "it holds no such run of a machine like this one (" + *machine + ")", name(),
-                          "Push one that was made here: rangescope runs push " + base::shell_quote(name()) + " RUN");
+                          "it holds no such run of a machine like this one (" + *machine + ")",
+                          name(),
+                          "Push one that was made here: rangescope runs push " +
+                              base::shell_quote(name()) + " RUN");
       return base::fail(
           base::Code::kNoInput,
-          push.empty() ? "it holds no other run" : "it holds no run or commit '" + base::printable(push) + "'", name(),
-          "See what there is: rangescope runs list --from " + base::shell_quote(name()));
+          push.empty() ? "it holds no other run"
+                       : "it holds no run or commit '" + base::printable(push) + "'",
+          name(), "See what there is: rangescope runs list --from " + base::shell_quote(name()));
     }
     model::Side side{name() + "#" + or_empty(found.front()[1]), {}};
     const auto rows = TRY(database_.query(sql("load"), {found.front()[0]}, 1));
-    if (rows.empty()) return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
+    if (rows.empty())
+      return base::fail(base::Code::kBadData, "the push holds no run", side.label, "Push it again");
     for (const auto& row : rows) {
       auto run = TRY(read_digest(or_empty(row[0]), side.label));
       side.runs.push_back(std::move(run));
@@ -217,7 +240,8 @@ base::Result<History> Store::history(const std::string& region, const std::strin
   return read<History>([&]() -> base::Result<History> {
     const auto parts = base::split(region, '>');
     std::string last(base::trim(parts.back()));
-    if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos) last.erase(0, at + 1);
+    if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos)
+      last.erase(0, at + 1);
     const auto paths = TRY(database_.query(sql("paths"), {last}, 2));
     struct Place {
       std::string text, domain, path;
@@ -227,7 +251,8 @@ base::Result<History> Store::history(const std::string& region, const std::strin
       const Json json = Json::parse(or_empty(row[1]), nullptr, false);
       std::vector<std::string> path;
       if (json.is_array())
-        for (const Json& part : json) path.push_back(part.is_string() ? part.get<std::string>() : std::string());
+        for (const Json& part : json)
+          path.push_back(part.is_string() ? part.get<std::string>() : std::string());
       Place place{model::path_text(or_empty(row[0]), path), or_empty(row[0]), or_empty(row[1])};
       (place.text == region ? exact : ending).push_back(std::move(place));
     }
@@ -235,37 +260,48 @@ base::Result<History> Store::history(const std::string& region, const std::strin
     const auto& places = exact.empty() ? ending : exact;
     if (places.empty()) {
       std::vector<std::string> names;
-      if (const auto all = database_.query(
-              "select distinct path[array_length(path, 1)] from rangescope.regions order by 1 limit 10000", {}, 1))
+      if (const auto all = database_.query("select distinct path[array_length(path, 1)] from "
+                                           "rangescope.regions order by 1 limit 10000",
+                                           {}, 1))
         for (const auto& row : *all) names.push_back(or_empty(row[0]));
       std::string hint = base::did_you_mean(last, names);
-      if (hint.empty()) hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
-      return base::fail(base::Code::kNoInput, "no run has a region '" + base::printable(region) + "'", name(),
+      if (hint.empty())
+        hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
+      return base::fail(base::Code::kNoInput,
+                        "no run has a region '" + base::printable(region) + "'", name(),
                         std::move(hint));
     }
     if (places.size() > 1) {
       std::vector<std::string> texts;
       for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
-      return base::fail(base::Code::kUsage, "several regions have this name: " + base::join(texts, ", "), name(),
+      return base::fail(base::Code::kUsage,
+                        "several regions have this name: " + base::join(texts, ", "), name(),
                         "Name one with its path");
     }
     const model::Measure* measure = model::find_measure(tag);
     const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
     const auto rows = TRY(database_.query(
-        sql("history"), {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7));
+        sql("history"),
+        {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7));
     History out{places.front().text, {}};
     std::string before;
     for (const auto& row : rows) {
       const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
       if (!value) continue;
       if (out.points.empty() || row[0] != before)
-        out.points.push_back({or_empty(row[1]), or_empty(row[2]), or_empty(row[3]), row[4] == "t", whole(row[5]), {}});
+        out.points.push_back({or_empty(row[1]),
+                              or_empty(row[2]),
+                              or_empty(row[3]),
+                              row[4] == "t",
+                              whole(row[5]),
+                              {}});
       before = or_empty(row[0]);
       out.points.back().values.push_back(*value);
     }
     if (out.points.empty())
-      return base::fail(base::Code::kNothingCaptured, "no run has a value " + base::printable(tag) + " of it",
-                        out.region, "Name another one with --metric");
+      return base::fail(base::Code::kNothingCaptured,
+                        "no run has a value " + base::printable(tag) + " of it", out.region,
+                        "Name another one with --metric");
     return out;
   });
 }

@@ -1,17 +1,21 @@
-// A team's memory: the digests, verdicts and provenance of runs in PostgreSQL, for compare, gate and history.
+// A team's memory: the digests, verdicts and provenance of runs in PostgreSQL, for compare, gate
+// and history.
 //
 //   rangescope.migrations(version, applied)
-//   rangescope.pushes(id, key, name, machine, host, commit, dirty, began, pushed, tool, command, provenance)
-//                        what was pushed at once: a run, or the repetitions of one; pushed again, it is replaced
+//   rangescope.pushes(id, key, name, machine, host, commit, dirty, began, pushed, tool, command,
+//   provenance)
+//                        what was pushed at once: a run, or the repetitions of one; pushed again,
+//                        it is replaced
 //   rangescope.runs(id, push, ordinal, run, devices, partial_gpu, losses, judged)
-//   rangescope.regions(run, ordinal, path, domain, kind, occurrences, values, rest)    values by measure tag
-//   rangescope.kernels(run, ordinal, name, calls, total_ns)
-//   rangescope.verdicts(run, ordinal, kind, severity, path, text, saves_ns, saves_share, next)
-//   rangescope.history                           a view for dashboards: a row for each region, value and run
+//   rangescope.regions(run, ordinal, path, domain, kind, occurrences, values, rest)    values by
+//   measure tag rangescope.kernels(run, ordinal, name, calls, total_ns) rangescope.verdicts(run,
+//   ordinal, kind, severity, path, text, saves_ns, saves_share, next) rangescope.history a view for
+//   dashboards: a row for each region, value and run
 //
-// The objects are in a schema of their own, of an owner whom the user trusts (its triggers run as the user). A push
-// is one transaction; many at once wait for each other only where they push the same run. The first push to a database
-// makes the schema, and a newer rangescope's brings it up to date.
+// The objects are in a schema of their own, of an owner whom the user trusts (its triggers run as
+// the user). A push is one transaction; many at once wait for each other only where they push the
+// same run. The first push to a database makes the schema, and a newer rangescope's brings it up to
+// date.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +38,8 @@ struct StoreAddress {
 
 /// One push, as lists show it.
 struct Stored {
-  std::string name, machine, host, commit, command, verdict;  ///< "" where unknown; of the worst verdict kind and path
+  std::string name, machine, host, commit, command,
+      verdict;  ///< "" where unknown; of the worst verdict kind and path
   std::optional<bool> dirty;
   std::int64_t began_unix_ns = 0, pushed_unix_ns = 0;
   std::int64_t runs = 0, regions = 0;
@@ -45,7 +50,8 @@ struct HistoryPoint {
   std::string name, machine, commit;
   bool dirty = false;
   std::int64_t began_unix_ns = 0;
-  std::vector<double> values;  ///< of each of its runs that has one, ascending; sums are per occurrence
+  std::vector<double>
+      values;  ///< of each of its runs that has one, ascending; sums are per occurrence
 };
 struct History {
   std::string region;  ///< model::path_text
@@ -57,15 +63,18 @@ class Store {
   /// As base::Postgres::connect; kBadData for a schema that is newer.
   [[nodiscard]] static base::Result<Store> open(const std::string& url);
   /// `name`: what it is called from now on. kPermission, kBadData.
-  [[nodiscard]] base::Result<void> push(const std::string& name, const std::vector<model::Digest>& runs) const;
+  [[nodiscard]] base::Result<void> push(const std::string& name,
+                                        const std::vector<model::Digest>& runs) const;
   /// Oldest first, the newest `most` of them.
   [[nodiscard]] base::Result<std::vector<Stored>> list(std::size_t most) const;
-  /// The newest push of that name or commit ("": of any) as a side; with `like`, of a machine like its, another push,
-  /// and of a program that did not fail. kNoInput, kNotComparable.
-  [[nodiscard]] base::Result<model::Side> load(const std::string& push, const std::vector<model::Digest>* like) const;
-  /// `region`: a path as reports write it, or the name of a range with one path; `tag`: a measure, or
-  /// metrics.<name>. kNoInput with near names, kUsage where several are called so.
-  [[nodiscard]] base::Result<History> history(const std::string& region, const std::string& tag) const;
+  /// The newest push of that name or commit ("": of any) as a side; with `like`, of a machine like
+  /// its, another push, and of a program that did not fail. kNoInput, kNotComparable.
+  [[nodiscard]] base::Result<model::Side> load(const std::string& push,
+                                               const std::vector<model::Digest>* like) const;
+  /// `region`: a path as reports write it, or the name of a range with one path; `tag`: a measure,
+  /// or metrics.<name>. kNoInput with near names, kUsage where several are called so.
+  [[nodiscard]] base::Result<History> history(const std::string& region,
+                                              const std::string& tag) const;
   [[nodiscard]] const std::string& name() const { return database_.name(); }
 
  private:
@@ -76,7 +85,8 @@ class Store {
   /// What reads is one transaction too, and needs the schema.
   template <class Answer>
   [[nodiscard]] base::Result<Answer> read(const std::function<base::Result<Answer>()>& work) const;
-  [[nodiscard]] base::Result<void> insert(const std::string& name, const std::vector<model::Digest>& runs) const;
+  [[nodiscard]] base::Result<void> insert(const std::string& name,
+                                          const std::vector<model::Digest>& runs) const;
   base::Postgres database_;
 };
 

@@ -35,8 +35,11 @@ std::int64_t now_ns() {
 base::Result<BlockFile> BlockFile::create(const std::filesystem::path& file,
                                           const char (&magic)[sizeof(format::FileHeader::magic)],
                                           std::uint32_t version) {
-  const int fd = ::open(base::in_place(file).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return base::fail(base::Code::kIo, std::string("cannot be written: ") + std::strerror(errno), file);
+  const int fd =
+      ::open(base::in_place(file).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return base::fail(base::Code::kIo, std::string("cannot be written: ") + std::strerror(errno),
+                      file);
   BlockFile out(fd);
   format::FileHeader header{};
   std::memcpy(header.magic, magic, sizeof header.magic);

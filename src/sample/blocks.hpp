@@ -1,4 +1,5 @@
-// A file of compressed blocks with checksums (format: wire/samples.hpp), each appended with one write.
+// A file of compressed blocks with checksums (format: wire/samples.hpp), each appended with one
+// write.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@ namespace rangescope::sample {
 class BlockFile {
  public:
   /// Makes the file and writes its head. kIo where that cannot be.
-  [[nodiscard]] static base::Result<BlockFile> create(const std::filesystem::path& file,
-                                                      const char (&magic)[sizeof(wire::samples::FileHeader::magic)],
-                                                      std::uint32_t version);
+  [[nodiscard]] static base::Result<BlockFile> create(
+      const std::filesystem::path& file,
+      const char (&magic)[sizeof(wire::samples::FileHeader::magic)], std::uint32_t version);
   BlockFile(BlockFile&& other) noexcept;
   BlockFile& operator=(BlockFile&&) = delete;
   BlockFile(const BlockFile&) = delete;

@@ -1,9 +1,10 @@
-// Counter records, in the GPU stream of a native capture (wire/gpu.hpp, types 64 to 95): what was measured, of which
-// range, on which occurrences, and what happened to the others. Written by inject/cupti/counters, read by read/native.
+// Counter records, in the GPU stream of a native capture (wire/gpu.hpp, types 64 to 95): what was
+// measured, of which range, on which occurrences, and what happened to the others. Written by
+// inject/cupti/counters, read by read/native.
 //
-// Metrics and targets are defined before they are used. A Round is one complete set of values: of a range, or, with
-// `kernel` set, of one kernel of it; `count` doubles follow, in the order of the metrics' ids, NaN where CUPTI computed
-// none. Names are the stream's Name records.
+// Metrics and targets are defined before they are used. A Round is one complete set of values: of a
+// range, or, with `kernel` set, of one kernel of it; `count` doubles follow, in the order of the
+// metrics' ids, NaN where CUPTI computed none. Names are the stream's Name records.
 #pragma once
 
 #include <cstdint>
@@ -48,10 +49,11 @@ struct Round {
 };
 
 struct Tally {
-  gpu::RecordHeader head;  ///< id: the target; small: 1 when kernels could not be told apart (CUDA graphs), 2 when it
-                           ///< stopped coming while passes were lacking
-  std::uint32_t occurrences, skipped_first, skipped_arming, measured, discarded, varied, rounds, passes, needed, device;
-  std::uint32_t waits, waited_ms;     ///< how often and how long the program waited for the hardware
+  gpu::RecordHeader head;  ///< id: the target; small: 1 when kernels could not be told apart (CUDA
+                           ///< graphs), 2 when it stopped coming while passes were lacking
+  std::uint32_t occurrences, skipped_first, skipped_arming, measured, discarded, varied, rounds,
+      passes, needed, device;
+  std::uint32_t waits, waited_ms;  ///< how often and how long the program waited for the hardware
   std::uint32_t passed_over, unused;  ///< occurrences that the plan's `every` leaves out
 };
 
@@ -60,7 +62,7 @@ struct Activity {
   std::int64_t at_ns;
 };
 
-static_assert(sizeof(Metric) == 16 && sizeof(Target) == 16 && sizeof(Round) == 56 && sizeof(Tally) == 64 &&
-              sizeof(Activity) == 16);
+static_assert(sizeof(Metric) == 16 && sizeof(Target) == 16 && sizeof(Round) == 56 &&
+              sizeof(Tally) == 64 && sizeof(Activity) == 16);
 
 }  // namespace rangescope::wire::counters

@@ -1,34 +1,41 @@
-// CPU samples of a program: `<run>/native/cpu/*.cpu`, written by sample/cpu in rangescope's own process, read by
-// read/native. Little-endian. Head and blocks are those of wire/samples.hpp, with another magic and other types of
-// blocks. docs/formats/cpu.md has the whole.
+// CPU samples of a program: `<run>/native/cpu/*.cpu`, written by sample/cpu in rangescope's own
+// process, read by read/native. Little-endian. Head and blocks are those of wire/samples.hpp, with
+// another magic and other types of blocks. docs/formats/cpu.md has the whole.
 //
-// A block is `items` items, one after the other. Numbers are unsigned LEB128 of at most ten bytes (zigzag where they
-// may be negative), a text is its length and its bytes. Numbers of threads, modules, frames and stacks count up from 0
-// over the whole file; 0 stands for none where `+1` is written below.
+// A block is `items` items, one after the other. Numbers are unsigned LEB128 of at most ten bytes
+// (zigzag where they may be negative), a text is its length and its bytes. Numbers of threads,
+// modules, frames and stacks count up from 0 over the whole file; 0 stands for none where `+1` is
+// written below.
 //
-// kDescription  text, one `key value` a line: interval_ns, unwinding, refused (what the kernel did not allow:
-//               `kernel`: samples in the kernel; `context switches`: then there are no waits); modules, functions,
-//               phases: which Python becomes regions where nothing is launched, as wire/names.hpp has them, a line each
+// kDescription  text, one `key value` a line: interval_ns, unwinding, refused (what the kernel did
+// not allow:
+//               `kernel`: samples in the kernel; `context switches`: then there are no waits);
+//               modules, functions, phases: which Python becomes regions where nothing is launched,
+//               as wire/names.hpp has them, a line each
 // kThreads      pid, tid, pid and tid in the program's own namespace, process start ns, thread name
 // kModules      path, build id as hex digits (may be empty)
-// kFrames       kind (FrameKind), then kNative: module+1, address in the module's file (as in its program headers; of
-//               a caller, the byte before the return address); kPython: function, file, line (0: none); kCut: nothing
+// kFrames       kind (FrameKind), then kNative: module+1, address in the module's file (as in its
+// program headers; of
+//               a caller, the byte before the return address); kPython: function, file, line (0:
+//               none); kCut: nothing
 // kStacks       parent stack+1 (0 for the outermost frame), frame
 // kSamples      zigzag time difference to the item before (the first is whole), thread, stack+1
-// kWaits        zigzag start difference, length ns, thread, WaitKind (with kStandsForMore), stack+1 (what it waited in,
+// kWaits        zigzag start difference, length ns, thread, WaitKind (with kStandsForMore), stack+1
+// (what it waited in,
 //               where known)
-// kSymbols      frame, count, then for each function from the outermost to the innermost inlined one: name, file, line
-// kCounters     name, period, 1 if it is counted and 0 if the system refused it
-// kCounts       zigzag time difference, thread, counter: the thread had counted another period
-// kTotals       for each of kCounters: its count over the whole run, scaled; ns that it ran, of ns that it could have
-// kCreators     thread, the thread that started it
-// kHolders      zigzag start difference, thread: of a wait; the thread that had what it waited for
-// kLines        frame, of each function of its kSymbols: the line in its file (0: unknown)
-// kBlind        zigzag start difference, length ns: context switches were not recorded
-// kProcesses    pid, parent pid (0 of the program's first), start ns, length ns, name of what it executed last; once
+// kSymbols      frame, count, then for each function from the outermost to the innermost inlined
+// one: name, file, line kCounters     name, period, 1 if it is counted and 0 if the system refused
+// it kCounts       zigzag time difference, thread, counter: the thread had counted another period
+// kTotals       for each of kCounters: its count over the whole run, scaled; ns that it ran, of ns
+// that it could have kCreators     thread, the thread that started it kHolders      zigzag start
+// difference, thread: of a wait; the thread that had what it waited for kLines        frame, of
+// each function of its kSymbols: the line in its file (0: unknown) kBlind        zigzag start
+// difference, length ns: context switches were not recorded kProcesses    pid, parent pid (0 of the
+// program's first), start ns, length ns, name of what it executed last; once
 //               while it runs, and once more when it has ended
 // kEvent        as in wire/samples.hpp, with CpuEvent as kind
-// kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel had no room for
+// kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel
+// had no room for
 #pragma once
 
 #include <cstdint>
@@ -47,27 +54,40 @@ inline constexpr std::uint32_t kMostText = 64u << 10;
 inline constexpr std::uint32_t kMostDepth = 1024;  ///< of a stack, inlined functions aside
 
 using samples::Type;
-inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20}, kWaits{21}, kSymbols{22},
-    kCounters{23}, kCounts{24}, kTotals{25}, kBlind{26}, kCreators{27}, kHolders{28}, kLines{29}, kProcesses{30};
+inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSamples{20},
+    kWaits{21}, kSymbols{22}, kCounters{23}, kCounts{24}, kTotals{25}, kBlind{26}, kCreators{27},
+    kHolders{28}, kLines{29}, kProcesses{30};
 
-inline constexpr const char *kModulesKey = "modules", *kFunctionsKey = "functions", *kPhasesKey = "phases";
+inline constexpr const char *kModulesKey = "modules", *kFunctionsKey = "functions",
+                            *kPhasesKey = "phases";
 
 /// In place of a call of Python's loop whose functions were not read: a kPython frame of this name.
 inline constexpr const char* kNotRead = "(not read)";
 
 enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kCut = 2 };
-/// What a thread waited for, by the system call that it was in; kIo also for a page of memory, in none.
-enum class WaitKind : std::uint8_t { kOther = 0, kLock = 1, kIo = 2, kSleep = 3, kPreempted = 4, kGil = 5, kChild = 6 };
-/// Added to a WaitKind: the wait stands for those of the time before its window too, which was not watched.
+/// What a thread waited for, by the system call that it was in; kIo also for a page of memory, in
+/// none.
+enum class WaitKind : std::uint8_t {
+  kOther = 0,
+  kLock = 1,
+  kIo = 2,
+  kSleep = 3,
+  kPreempted = 4,
+  kGil = 5,
+  kChild = 6
+};
+/// Added to a WaitKind: the wait stands for those of the time before its window too, which was not
+/// watched.
 inline constexpr std::uint64_t kStandsForMore = 8;
 
 /// EventKind of a kEvent block.
 inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the text says why
-    kThrottled{33},                                    ///< the kernel sampled less often for a while
+    kThrottled{33},     ///< the kernel sampled less often for a while
     kBounded{34},       ///< the file or the memory came to its bound: nothing more is kept
     kPythonLate{36},    ///< `count` samples came too late to read their Python frames
     kNotCounted{37},    ///< `count` counters that the system refused; the text says why
-    kShortThreads{38},  ///< `count` threads ended before their first sample; text: ns of CPU time that they used
+    kShortThreads{38},  ///< `count` threads ended before their first sample; text: ns of CPU time
+                        ///< that they used
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
 /// A moment in an item: written as the difference to that of the item before.

@@ -1,8 +1,8 @@
-// Where CPython 3.9 to 3.15 keep what a walk over frames reads: who samples a process from outside and who looks at
-// its own threads share it.
+// Where CPython 3.9 to 3.15 keep what a walk over frames reads: who samples a process from outside
+// and who looks at its own threads share it.
 //
-// 3.13 and later publish the places (_Py_DebugOffsets, in front of _PyRuntime); of the others they are tabled by minor
-// version, which keeps them.
+// 3.13 and later publish the places (_Py_DebugOffsets, in front of _PyRuntime); of the others they
+// are tabled by minor version, which keeps them.
 #pragma once
 
 #include <algorithm>
@@ -16,35 +16,45 @@ namespace rangescope::wire::cpython {
 
 struct Fields {
   std::uint32_t heads, next_interpreter, threads, next_thread, interpreter, thread_id, native_id;
-  std::uint32_t frame;   ///< of the thread: the frame, or what points to it
-  std::int32_t through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
+  std::uint32_t frame;  ///< of the thread: the frame, or what points to it
+  std::int32_t
+      through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
   std::uint32_t previous, code, owner, entry;  ///< of the frame; 0: there is none
   std::uint32_t file, name, line;              ///< of code
-  std::uint32_t type;                          ///< of any object; what is its own begins 8 bytes behind it
-  std::uint32_t length, state, ascii;          ///< of a text; `ascii`: where its characters are, if all are ASCII
-  std::uint32_t instruction, lines, bytes;     ///< of the frame; of code: the table of lines, and the instructions
-  std::uint32_t kind;                          ///< the bit of `state` that its width, compact and ascii begin at
-  std::uint32_t compact;                       ///< where the characters of other texts are
-  std::uint32_t generator;                     ///< of the frame: whose frame it is, before 3.11; 0: `owner` says it
-  std::uint32_t locals;                        ///< of the frame: the first local variable
+  std::uint32_t type;  ///< of any object; what is its own begins 8 bytes behind it
+  std::uint32_t length, state,
+      ascii;  ///< of a text; `ascii`: where its characters are, if all are ASCII
+  std::uint32_t instruction, lines,
+      bytes;                ///< of the frame; of code: the table of lines, and the instructions
+  std::uint32_t kind;       ///< the bit of `state` that its width, compact and ascii begin at
+  std::uint32_t compact;    ///< where the characters of other texts are
+  std::uint32_t generator;  ///< of the frame: whose frame it is, before 3.11; 0: `owner` says it
+  std::uint32_t locals;     ///< of the frame: the first local variable
 };
 
 constexpr int kFirst = 9, kFirstThatPublishes = 13;
 
 // Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
 constexpr Fields kFields[] = {
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 96, 360},
-    {32, 0, 8, 8, 16, 176, 0, 24, -1, 24, 32, 0, 0, 104, 112, 40, 8, 16, 32, 48, 0, 0, 0, 2, 72, 88, 352},
-    {40, 0, 16, 8, 16, 152, 160, 56, 8, 48, 32, 69, 68, 112, 128, 72, 8, 16, 32, 48, 56, 136, 184, 2, 72, 0, 72},
-    {40, 0, 72, 8, 16, 136, 144, 56, 0, 8, 0, 70, 0, 112, 128, 68, 8, 16, 32, 40, 56, 136, 192, 2, 56, 0, 72},
+    {32,  0,  8, 8,  16, 176, 0, 24, -1, 24, 32, 0,  0,  104,
+     112, 40, 8, 16, 32, 48,  0, 0,  0,  2,  72, 96, 360},
+    {32,  0,  8, 8,  16, 176, 0, 24, -1, 24, 32, 0,  0,  104,
+     112, 40, 8, 16, 32, 48,  0, 0,  0,  2,  72, 88, 352},
+    {40,  0,  16, 8,  16, 152, 160, 56,  8,   48, 32, 69, 68, 112,
+     128, 72, 8,  16, 32, 48,  56,  136, 184, 2,  72, 0,  72},
+    {40,  0,  72, 8,  16, 136, 144, 56,  0,   8, 0,  70, 0, 112,
+     128, 68, 8,  16, 32, 40,  56,  136, 192, 2, 56, 0,  72},
 };
-// Where the same numbers, from heads to bytes, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by offsetof() with
-// their headers; 0: not there. The first local stands behind the instruction.
+// Where the same numbers, from heads to bytes, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by
+// offsetof() with their headers; 0: not there. The first local stands behind the instruction.
 constexpr std::size_t kNumbers = 23;
 constexpr std::uint16_t kPublished[][kNumbers] = {
-    {40, 64, 72, 168, 176, 192, 200, 184, 0, 232, 240, 264, 0, 280, 296, 312, 360, 552, 544, 560, 248, 304, 344},
-    {40, 64, 72, 192, 200, 216, 224, 208, 0, 256, 264, 288, 0, 320, 336, 352, 408, 632, 624, 640, 272, 344, 384},
-    {40, 64, 72, 192, 200, 240, 248, 208, 0, 320, 328, 352, 0, 384, 400, 416, 472, 728, 720, 736, 336, 408, 448},
+    {40, 64,  72,  168, 176, 192, 200, 184, 0,   232, 240, 264,
+     0,  280, 296, 312, 360, 552, 544, 560, 248, 304, 344},
+    {40, 64,  72,  192, 200, 216, 224, 208, 0,   256, 264, 288,
+     0,  320, 336, 352, 408, 632, 624, 640, 272, 344, 384},
+    {40, 64,  72,  192, 200, 240, 248, 208, 0,   320, 328, 352,
+     0,  384, 400, 416, 472, 728, 720, 736, 336, 408, 448},
 };
 constexpr int kLast = kFirstThatPublishes + static_cast<int>(std::size(kPublished)) - 1;
 constexpr std::size_t kDebugOffsets = 760, kFreeThreaded = 16;
@@ -71,13 +81,16 @@ inline Fields published(const char* bytes, int minor) {
   return fields;
 }
 
-/// The line of an instruction, so many bytes behind the first; 0: unknown. Entries of the table (3.11 and later; PEP
-/// 626, Objects/locations.md) say how many instructions they are of, and by how many lines they go on from `first`.
+/// The line of an instruction, so many bytes behind the first; 0: unknown. Entries of the table
+/// (3.11 and later; PEP 626, Objects/locations.md) say how many instructions they are of, and by
+/// how many lines they go on from `first`.
 inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::uint64_t behind) {
   std::int64_t line = first;
   std::uint64_t end = 0;
   for (std::size_t at = 0; at < table.size();) {
-    const auto next = [&] { return at < table.size() ? static_cast<std::uint8_t>(table[at++]) : std::uint8_t{0}; };
+    const auto next = [&] {
+      return at < table.size() ? static_cast<std::uint8_t>(table[at++]) : std::uint8_t{0};
+    };
     const std::uint8_t head = next();
     const unsigned form = head >> 3 & 15;
     if (form == 13 || form == 14) {
@@ -87,13 +100,15 @@ inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::u
         value |= std::uint64_t{part & 63u} << shift;
         if ((part & 64) == 0) break;
       }
-      line += (value & 1) != 0 ? -static_cast<std::int64_t>(value >> 1) : static_cast<std::int64_t>(value >> 1);
+      line += (value & 1) != 0 ? -static_cast<std::int64_t>(value >> 1)
+                               : static_cast<std::int64_t>(value >> 1);
     } else if (form >= 10 && form <= 12) {
       line += form - 10;
     }
     end += 2 * ((head & 7u) + 1);
     if (behind < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
-    while (at < table.size() && (static_cast<std::uint8_t>(table[at]) & 0x80) == 0) ++at;  // columns
+    while (at < table.size() && (static_cast<std::uint8_t>(table[at]) & 0x80) == 0)
+      ++at;  // columns
   }
   return 0;
 }

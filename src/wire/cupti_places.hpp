@@ -1,4 +1,5 @@
-// Where CUPTI may lie. The injected library and rangescope's own sampler look in the same places, in the same order.
+// Where CUPTI may lie. The injected library and rangescope's own sampler look in the same places,
+// in the same order.
 #pragma once
 
 #include <cstdio>
@@ -7,9 +8,9 @@
 
 namespace rangescope::wire {
 
-/// Calls `try_path(const char*)` with one place after the other until it answers true; false when none did. `newest`
-/// is the major version of CUDA that the driver implements: it runs programs of its own major version and older ones,
-/// so its own is tried first.
+/// Calls `try_path(const char*)` with one place after the other until it answers true; false when
+/// none did. `newest` is the major version of CUDA that the driver implements: it runs programs of
+/// its own major version and older ones, so its own is tried first.
 template <class TryPath>
 [[nodiscard]] bool find_cupti(int newest, TryPath&& try_path) {
   newest = newest == 12 ? 12 : 13;
@@ -27,7 +28,8 @@ template <class TryPath>
     }
     std::snprintf(path, sizeof path, "libcupti.so.%d", major);
     if (try_path(static_cast<const char*>(path))) return true;
-    for (const char* below : {"/lib64", "/extras/CUPTI/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"})
+    for (const char* below :
+         {"/lib64", "/extras/CUPTI/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"})
       if (under("/usr/local/cuda", below, major)) return true;
   }
   return false;

@@ -1,16 +1,18 @@
-// The GPU stream of a native capture: `<pid>.gpu`, written by inject/cupti, read by read/native. Little-endian.
+// The GPU stream of a native capture: `<pid>.gpu`, written by inject/cupti, read by read/native.
+// Little-endian.
 //
 //   FileHeader
 //   repeat: BlockHeader, `bytes` bytes of records
 //
-// Blocks are appended with one write each, so that whatever was written survives the death of the process; a block that
-// does not end inside the file, or whose checksum differs, is a torn tail: it and what follows are cut and counted.
-// Records are 8-byte aligned and begin with RecordHeader, whose `words` is their size in units of 8 bytes: a reader
-// skips types that it does not know. Names, streams and launch shapes are interned: a definition precedes its first
-// use.
+// Blocks are appended with one write each, so that whatever was written survives the death of the
+// process; a block that does not end inside the file, or whose checksum differs, is a torn tail: it
+// and what follows are cut and counted. Records are 8-byte aligned and begin with RecordHeader,
+// whose `words` is their size in units of 8 bytes: a reader skips types that it does not know.
+// Names, streams and launch shapes are interned: a definition precedes its first use.
 //
-// A kernel takes 24 bytes and the call that launched it 24 more. Times are nanoseconds of CLOCK_MONOTONIC when the info
-// record "clock" says "callback"; when it says "offset" they are CUPTI's own, and the clock samples relate the two.
+// A kernel takes 24 bytes and the call that launched it 24 more. Times are nanoseconds of
+// CLOCK_MONOTONIC when the info record "clock" says "callback"; when it says "offset" they are
+// CUPTI's own, and the clock samples relate the two.
 #pragma once
 
 #include <cstddef>
@@ -127,12 +129,13 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 24);
 
-/// A torch.nn.Module by the chain of those that were called around it: `torch.nn.Module._call_impl` was running. Or a
-/// function in that chain, whose name stands as its type.
+/// A torch.nn.Module by the chain of those that were called around it: `torch.nn.Module._call_impl`
+/// was running. Or a function in that chain, whose name stands as its type.
 struct Module {
   RecordHeader head;         ///< id: number of the chain that ends with it; small: 1 for a function
   std::uint32_t around;      ///< number of the chain without it; 0: it is the outermost
-  std::uint16_t name_bytes;  ///< its name below the one around it, "layers.3.mlp"; none where that does not hold it
+  std::uint16_t name_bytes;  ///< its name below the one around it, "layers.3.mlp"; none where that
+                             ///< does not hold it
   std::uint16_t type_bytes;
 };
 static_assert(sizeof(Module) == 16);
@@ -141,17 +144,19 @@ static_assert(sizeof(Module) == 16);
 struct LaunchIn {
   Launch launch;
   std::uint32_t module;  ///< a Module
-  std::uint32_t same;    ///< so many of the outermost are in the call that the thread's last launch was in
+  std::uint32_t
+      same;  ///< so many of the outermost are in the call that the thread's last launch was in
 };
 static_assert(sizeof(LaunchIn) == 32);
 
-/// What PyTorch's autograd says of a launch: the operator of the forward pass that its thread began last, or the
-/// function of the backward pass that it evaluates.
+/// What PyTorch's autograd says of a launch: the operator of the forward pass that its thread began
+/// last, or the function of the backward pass that it evaluates.
 struct MadeBy {
   static constexpr std::uint32_t kNoNumber = 0xffffffff;
   enum What : std::uint8_t { kNothing = 0, kOperator = 1, kFunction = 2 };
-  std::uint32_t sequence = kNoNumber;  ///< lowest bits of the number, which a function has of its operator
-  std::uint16_t thread = 0;            ///< of the operator, lowest bits of PyTorch's number
+  std::uint32_t sequence =
+      kNoNumber;             ///< lowest bits of the number, which a function has of its operator
+  std::uint16_t thread = 0;  ///< of the operator, lowest bits of PyTorch's number
   std::uint8_t what = kNothing;
   std::uint8_t evaluates = 0;  ///< 1: the operator is of a forward pass that a function makes again
 };
@@ -212,7 +217,8 @@ struct Copy {
   std::int64_t end_ns;
   std::uint64_t bytes;
   std::uint32_t stream;
-  std::uint8_t kind, source, destination, reserved;  ///< CUpti_ActivityMemcpyKind, CUpti_ActivityMemoryKind
+  std::uint8_t kind, source, destination,
+      reserved;  ///< CUpti_ActivityMemcpyKind, CUpti_ActivityMemoryKind
 };
 static_assert(sizeof(Copy) == 40);
 
@@ -228,8 +234,8 @@ static_assert(sizeof(GraphLaunch) == 32);
 /// RecordHeader::small of a GraphNode that says when a graph (its number in `node`) was begun.
 inline constexpr std::uint8_t kGraphBegun = 0xff;
 
-/// A node was made (original == 0: on thread `id`, by capture or by hand) or copied from another, as instantiation
-/// does.
+/// A node was made (original == 0: on thread `id`, by capture or by hand) or copied from another,
+/// as instantiation does.
 struct GraphNode {
   RecordHeader head;  ///< id: thread; small: CUgraphNodeType, or kGraphBegun
   std::int64_t at_ns;

@@ -1,16 +1,19 @@
-// The short name of a kernel, as ncu's name base `function` has it. The library that counts and the readers of what it
-// left choose kernels by it.
+// The short name of a kernel, as ncu's name base `function` has it. The library that counts and the
+// readers of what it left choose kernels by it.
 #pragma once
 
 #include <string_view>
 
 namespace rangescope::wire {
 
-/// The function's own name without return type, namespaces, template arguments and parameters: "scale" of
-/// "void at::<unnamed>::scale<float, (int)4>(float *, int)". Where there is no such thing the text itself.
+/// The function's own name without return type, namespaces, template arguments and parameters:
+/// "scale" of "void at::<unnamed>::scale<float, (int)4>(float *, int)". Where there is no such
+/// thing the text itself.
 [[nodiscard]] inline std::string_view short_kernel_name(std::string_view demangled) {
-  // From the front: the name ends where its template arguments or parameters begin, and begins behind the last space or
-  // "::" before that. In "(anonymous namespace)::f(int)" the first parenthesis opens no parameter list.
+  // From the front: the name ends where its template arguments or parameters begin, and begins
+  // behind the last space or
+  // "::" before that. In "(anonymous namespace)::f(int)" the first parenthesis opens no parameter
+  // list.
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   std::size_t begin = 0;
   for (std::size_t i = 0; i < demangled.size(); ++i) {
@@ -21,7 +24,8 @@ namespace rangescope::wire {
       else if (i > begin && !demangled.substr(begin, i - begin).ends_with("operator"))
         return demangled.substr(begin, i - begin);
     } else if (c == '<') {
-      // Template arguments: of the function when a parameter list or nothing follows, else of a class or a return type.
+      // Template arguments: of the function when a parameter list or nothing follows, else of a
+      // class or a return type.
       int open = 0;
       std::size_t end = i;
       for (; end < demangled.size(); ++end) {
@@ -29,7 +33,8 @@ namespace rangescope::wire {
         if (demangled[end] == '>' || demangled[end] == ')') --open;
         if (open == 0) break;
       }
-      if (end + 1 >= demangled.size() || demangled[end + 1] == '(') return demangled.substr(begin, i - begin);
+      if (end + 1 >= demangled.size() || demangled[end + 1] == '(')
+        return demangled.substr(begin, i - begin);
       i = end;
     } else if (c == ' ' || c == ':') {
       begin = i + 1;

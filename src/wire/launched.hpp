@@ -1,16 +1,19 @@
-// When rangescope started a program and when that ended: the file `launched` beside its captures, written by the
-// launcher itself, so that a program that loads nothing of ours has a begin and an end too. Lines `key value`:
+// When rangescope started a program and when that ended: the file `launched` beside its captures,
+// written by the launcher itself, so that a program that loads nothing of ours has a begin and an
+// end too. Lines `key value`:
 //
 //   rangescope-launched 1
 //   start_unix_ns 1700000000000000000   UTC, from before the spawn
 //   start_ns 81900000000                CLOCK_MONOTONIC, the same moment
 //   end_ns 83900000000                  when it was reaped; absent while it runs
 //
-// Of a window of a process that ran already (`attach`), start and end are the window's, and then stand:
+// Of a window of a process that ran already (`attach`), start and end are the window's, and then
+// stand:
 //
 //   attached_pid 4711
 //   ran_ns 7200000000000                it had run for so long when the window began
-//   window 2                            of a program that we started: the window's number (wire/control.hpp)
+//   window 2                            of a program that we started: the window's number
+//   (wire/control.hpp)
 #pragma once
 
 #include <cinttypes>
@@ -36,8 +39,8 @@ inline std::string text_of(const Launched& launched) {
           std::to_string(launched.start_ns) + "\n";
   if (launched.end_ns > 0) text += "end_ns " + std::to_string(launched.end_ns) + "\n";
   if (launched.attached_pid > 0)
-    text +=
-        "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " + std::to_string(launched.ran_ns) + "\n";
+    text += "attached_pid " + std::to_string(launched.attached_pid) + "\nran_ns " +
+            std::to_string(launched.ran_ns) + "\n";
   if (launched.window > 0) text += "window " + std::to_string(launched.window) + "\n";
   return text;
 }
@@ -46,12 +49,13 @@ inline std::string text_of(const Launched& launched) {
 inline bool read(const std::string& text, Launched& into) {
   const std::string head = kHead;
   if (text.compare(0, head.size(), head) != 0) return false;
-  const int fields =
-      std::sscanf(text.c_str() + head.size(), "start_unix_ns %" SCNd64 " start_ns %" SCNd64 " end_ns %" SCNd64,
-                  &into.start_unix_ns, &into.start_ns, &into.end_ns);
+  const int fields = std::sscanf(text.c_str() + head.size(),
+                                 "start_unix_ns %" SCNd64 " start_ns %" SCNd64 " end_ns %" SCNd64,
+                                 &into.start_unix_ns, &into.start_ns, &into.end_ns);
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
   if (const auto at = text.find("attached_pid "); at != std::string::npos)
-    std::sscanf(text.c_str() + at, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid, &into.ran_ns);
+    std::sscanf(text.c_str() + at, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid,
+                &into.ran_ns);
   if (const auto at = text.find("\nwindow "); at != std::string::npos)
     std::sscanf(text.c_str() + at, "\nwindow %" SCNu32, &into.window);
   if (into.ran_ns < 0 || into.ran_ns >= kLatest) into.ran_ns = 0;

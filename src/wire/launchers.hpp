@@ -1,15 +1,16 @@
-// Where launchers tell a process its place in a parallel job: environment variables, the first that is set counts.
-// torchrun, Open MPI, PMIx, PMI (MPICH, Intel MPI), Slurm.
+// Where launchers tell a process its place in a parallel job: environment variables, the first that
+// is set counts. torchrun, Open MPI, PMIx, PMI (MPICH, Intel MPI), Slurm.
 #pragma once
 
 namespace rangescope::wire {
 
 inline constexpr const char* kRankVariables[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
                                                  "PMI_RANK", "SLURM_PROCID",         "LOCAL_RANK"};
-inline constexpr const char* kLocalRankVariables[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                                      "PMI_LOCAL_RANK", "SLURM_LOCALID"};
-inline constexpr const char* kLocalWorldVariables[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                                       "MPI_LOCALNRANKS"};
+inline constexpr const char* kLocalRankVariables[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                      "MPI_LOCALRANKID", "PMI_LOCAL_RANK",
+                                                      "SLURM_LOCALID"};
+inline constexpr const char* kLocalWorldVariables[] = {
+    "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"};
 inline constexpr const char* kWorldVariables[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                                   "SLURM_STEP_NUM_TASKS"};
 inline constexpr unsigned kMostRanks = 100000000;

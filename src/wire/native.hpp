@@ -1,27 +1,31 @@
-// The native capture: what NVTX ranges a process opened, one file `<pid>.<n>.rstrace` for each process image.
-// Little-endian.
+// The native capture: what NVTX ranges a process opened, one file `<pid>.<n>.rstrace` for each
+// process image. Little-endian.
 //
 //   FileHeader, 4096 bytes
 //   chunks, each 4096-aligned and a multiple of 4096 bytes: ChunkHeader, then records, then zeros
 //
-// The file is written through shared memory maps, so that everything written is in the page cache and survives whatever
-// kills the process. A stream is what one thread after another wrote: its chunks carry its number and a sequence. Every
-// stream is self-contained: a string or domain is defined in it before its first use, so no writer ever waits for
-// another. Records are 8-byte aligned and begin with RecordHeader, which is stored last: a word of zero where a record
-// should begin ends the chunk's data, and a record that was being written when the process died never shows. A page of
-// zeros where a chunk should begin is a hole (its owner died, or its blocks could not be had). `words` lets a reader
-// skip types it does not know. Time is CLOCK_MONOTONIC in nanoseconds.
+// The file is written through shared memory maps, so that everything written is in the page cache
+// and survives whatever kills the process. A stream is what one thread after another wrote: its
+// chunks carry its number and a sequence. Every stream is self-contained: a string or domain is
+// defined in it before its first use, so no writer ever waits for another. Records are 8-byte
+// aligned and begin with RecordHeader, which is stored last: a word of zero where a record should
+// begin ends the chunk's data, and a record that was being written when the process died never
+// shows. A page of zeros where a chunk should begin is a hole (its owner died, or its blocks could
+// not be had). `words` lets a reader skip types it does not know. Time is CLOCK_MONOTONIC in
+// nanoseconds.
 //
-// A range takes 16 bytes where it can: a push or pop that says only how long after the one before it, in the same
-// chunk, it came. First writes to a page of the file are half of what a range costs its thread, so bytes are time.
+// A range takes 16 bytes where it can: a push or pop that says only how long after the one before
+// it, in the same chunk, it came. First writes to a page of the file are half of what a range costs
+// its thread, so bytes are time.
 //
-// Beyond half of its size a capture is thinned: one of 4 ranges is recorded with all that is inside it, beyond three
-// quarters one of 16, and so on. So a run may be thousands of times as long as what fits. What is left out has neither
-// push nor pop, and is counted (Drop::kThinned).
+// Beyond half of its size a capture is thinned: one of 4 ranges is recorded with all that is inside
+// it, beyond three quarters one of 16, and so on. So a run may be thousands of times as long as
+// what fits. What is left out has neither push nor pop, and is counted (Drop::kThinned).
 //
-// GPU work is in a file of its own (wire/gpu.hpp). Here threads of the program write through maps, without a lock and
-// without a call; there one thread of CUPTI's appends whole blocks, checksummed, long after what they tell of.
-// Versions: `major` changes when an old reader would misread; `minor` when there is more that it may skip.
+// GPU work is in a file of its own (wire/gpu.hpp). Here threads of the program write through maps,
+// without a lock and without a call; there one thread of CUPTI's appends whole blocks, checksummed,
+// long after what they tell of. Versions: `major` changes when an old reader would misread; `minor`
+// when there is more that it may skip.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +38,8 @@ inline constexpr std::uint16_t kMajor = 2;  ///< 2: short pushes and pops
 /// 1.2: cost of a range; 1.1: local rank and size of the job; structured payloads; where chunks end
 inline constexpr std::uint16_t kMinor = 0;
 inline constexpr std::uint64_t kPage = 4096;
-/// The largest page that a kernel of this processor has. Chunks begin at multiples of the page in use (`page_bytes()`).
+/// The largest page that a kernel of this processor has. Chunks begin at multiples of the page in
+/// use (`page_bytes()`).
 #if defined(__aarch64__)
 inline constexpr std::uint32_t kLargestPage = 65536;
 #else
@@ -43,37 +48,40 @@ inline constexpr std::uint32_t kLargestPage = kPage;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
 inline constexpr char kSuffix[] = ".rstrace";
-/// A process that could make no file leaves the symbolic link PID.refused to its errno ("24"), which takes no
-/// descriptor.
+/// A process that could make no file leaves the symbolic link PID.refused to its errno ("24"),
+/// which takes no descriptor.
 inline constexpr char kRefusedSuffix[] = ".refused";
 
 /// Why an event is not in the capture; index into FileHeader::dropped. Numbers are for ever.
 enum class Drop : std::uint32_t {
-  kSizeLimit = 0,        ///< beyond the capture size that was allowed
-  kNoSpace = 1,          ///< the file system is full
-  kFileLimit = 2,        ///< the program's own RLIMIT_FSIZE
-  kNoMemory = 3,         ///< mapping failed: RLIMIT_AS, or too many maps
-  kNoFile = 4,           ///< the file could not be opened: RLIMIT_NOFILE, or another user or root directory
-  kReentrant = 5,        ///< a signal handler called NVTX while a hook of its thread was running
-  kNameCut = 6,          ///< a name was cut at kMaxNameBytes (the event itself is there)
-  kTooDeep = 7,          ///< push nested deeper than the stack that is kept
-  kEmptyPop = 8,         ///< pop without push
-  kInheritedPop = 9,     ///< pop, after fork, of a range that the parent had pushed
-  kUnknownEnd = 10,      ///< end of a range id that was never given out
-  kIo = 11,              ///< any other failure of the file
-  kTooManyDomains = 12,  ///< calls in domains beyond those that can be told apart: counted in the default domain
-  kAbandoned = 13,       ///< a signal handler left a hook of its thread for good (siglongjmp)
-  kTruncated = 14,       ///< somebody truncated the file while it was written
-  kFiltered = 15,        ///< in children of a fork, whose seccomp filter might kill for making a file
-  kNamespace = 16,       ///< namespaces of the linker (dlmopen) that have no room for the library: not events
-  kThinned = 17,         ///< pushes and marks left out by rule, so that the capture spans the whole run
-  kOpenBefore = 18,      ///< ends of ranges that were open when the window began: not events
+  kSizeLimit = 0,  ///< beyond the capture size that was allowed
+  kNoSpace = 1,    ///< the file system is full
+  kFileLimit = 2,  ///< the program's own RLIMIT_FSIZE
+  kNoMemory = 3,   ///< mapping failed: RLIMIT_AS, or too many maps
+  kNoFile = 4,  ///< the file could not be opened: RLIMIT_NOFILE, or another user or root directory
+  kReentrant = 5,     ///< a signal handler called NVTX while a hook of its thread was running
+  kNameCut = 6,       ///< a name was cut at kMaxNameBytes (the event itself is there)
+  kTooDeep = 7,       ///< push nested deeper than the stack that is kept
+  kEmptyPop = 8,      ///< pop without push
+  kInheritedPop = 9,  ///< pop, after fork, of a range that the parent had pushed
+  kUnknownEnd = 10,   ///< end of a range id that was never given out
+  kIo = 11,           ///< any other failure of the file
+  kTooManyDomains =
+      12,  ///< calls in domains beyond those that can be told apart: counted in the default domain
+  kAbandoned = 13,  ///< a signal handler left a hook of its thread for good (siglongjmp)
+  kTruncated = 14,  ///< somebody truncated the file while it was written
+  kFiltered = 15,   ///< in children of a fork, whose seccomp filter might kill for making a file
+  kNamespace =
+      16,  ///< namespaces of the linker (dlmopen) that have no room for the library: not events
+  kThinned = 17,     ///< pushes and marks left out by rule, so that the capture spans the whole run
+  kOpenBefore = 18,  ///< ends of ranges that were open when the window began: not events
 };
 inline constexpr std::uint32_t kDropReasons = 32;
 
 /// FileHeader::flags: nothing of the GPU was to be recorded.
 inline constexpr std::uint64_t kLight = 1;
-/// Up to 0.2, with --overhead: the GPU file holds windows that were chosen over the whole run. It is not read.
+/// Up to 0.2, with --overhead: the GPU file holds windows that were chosen over the whole run. It
+/// is not read.
 inline constexpr std::uint64_t kOverhead = 2;
 
 struct FileHeader {
@@ -81,18 +89,23 @@ struct FileHeader {
   std::uint16_t major, minor;
   std::uint32_t header_bytes;  ///< chunks begin here: 4096, or a larger page
   std::uint32_t pid, parent_pid;
-  std::int64_t monotonic_ns;            ///< when the file was made
-  std::int64_t realtime_ns;             ///< the same moment, UTC nanoseconds since 1970
-  std::int64_t end_ns;                  ///< when the process ended in an orderly way; 0: it did not, or still runs
-  std::uint64_t first_range_id;         ///< start/end ids below it were given out before the fork or window
-  std::uint64_t rank_plus_1;            ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
-  std::uint64_t used_bytes;             ///< chunks end before it, the rest is a hole; 0: they end where the file does
-  std::uint64_t local_rank_plus_1;      ///< on its host
-  std::uint64_t world_size;             ///< ranks of the job; 0: unknown
-  std::uint64_t range_own_ps;           ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
-  std::uint64_t range_pair_ps;          ///< and in all, from before its push to after its pop
-  std::uint64_t flags;                  ///< kLight, kOverhead
-  std::uint64_t window;                 ///< number of the window (wire/control.hpp) that it holds; 0: the whole run
+  std::int64_t monotonic_ns;  ///< when the file was made
+  std::int64_t realtime_ns;   ///< the same moment, UTC nanoseconds since 1970
+  std::int64_t end_ns;  ///< when the process ended in an orderly way; 0: it did not, or still runs
+  std::uint64_t
+      first_range_id;  ///< start/end ids below it were given out before the fork or window
+  std::uint64_t
+      rank_plus_1;  ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
+  std::uint64_t
+      used_bytes;  ///< chunks end before it, the rest is a hole; 0: they end where the file does
+  std::uint64_t local_rank_plus_1;  ///< on its host
+  std::uint64_t world_size;         ///< ranks of the job; 0: unknown
+  std::uint64_t
+      range_own_ps;  ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
+  std::uint64_t range_pair_ps;  ///< and in all, from before its push to after its pop
+  std::uint64_t flags;          ///< kLight, kOverhead
+  std::uint64_t
+      window;  ///< number of the window (wire/control.hpp) that it holds; 0: the whole run
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;
@@ -105,7 +118,8 @@ static_assert(sizeof(FileHeader) == kPage);
 /// Of a file of `size` bytes, those before the hole; all of them where that is no capture.
 inline std::uint64_t written_bytes(const FileHeader& header, std::uint64_t size) {
   const bool capture = std::memcmp(header.magic, kMagic, sizeof header.magic) == 0;
-  return capture && header.used_bytes >= kPage && header.used_bytes < size ? header.used_bytes : size;
+  return capture && header.used_bytes >= kPage && header.used_bytes < size ? header.used_bytes
+                                                                           : size;
 }
 
 struct ChunkHeader {
@@ -119,22 +133,27 @@ struct ChunkHeader {
 static_assert(sizeof(ChunkHeader) == 64);
 
 enum class Type : std::uint8_t {
-  kString = 1,       ///< Text; value: id of a string, from 1, in this stream
-  kDomain = 2,       ///< Text; value: id of a domain, the same in all streams of the file; 0 is the default domain
-  kThread = 3,       ///< Timed; value: tid. What follows in the stream is this thread's, which has no range open
-  kPush = 4,         ///< Event; value: name's string id, 0 for a range without a name
-  kPop = 5,          ///< Timed; value: domain
-  kStart = 6,        ///< IdEvent; value: name
-  kEnd = 7,          ///< Timed with the range id behind it; value: 0
-  kMark = 8,         ///< Event; value: name
-  kCategory = 9,     ///< Named; value: category id; `string` its name
-  kResource = 10,    ///< Resource; value: NVTX identifierType
+  kString = 1,     ///< Text; value: id of a string, from 1, in this stream
+  kDomain = 2,     ///< Text; value: id of a domain, the same in all streams of the file; 0 is the
+                   ///< default domain
+  kThread = 3,     ///< Timed; value: tid. What follows in the stream is this thread's, which has no
+                   ///< range open
+  kPush = 4,       ///< Event; value: name's string id, 0 for a range without a name
+  kPop = 5,        ///< Timed; value: domain
+  kStart = 6,      ///< IdEvent; value: name
+  kEnd = 7,        ///< Timed with the range id behind it; value: 0
+  kMark = 8,       ///< Event; value: name
+  kCategory = 9,   ///< Named; value: category id; `string` its name
+  kResource = 10,  ///< Resource; value: NVTX identifierType
   kThreadName = 11,  ///< Named; value: tid
   kGap = 12,         ///< Gap; value: domain. Events are missing before it
-  kSchema = 13,      ///< Schema; value: id of a layout of payloads, the same in all streams of the file
-  kPayload = 14,     ///< StructuredPayload; value: schema id. Of the thread's innermost open range of the domain
-  kShortPush = 15,   ///< the header alone; value: ShortPush. In the default domain, of attributes only kRegistered
-  kShortPop = 16,    ///< the header alone; flags: domain; value: nanoseconds since the push or pop before it
+  kSchema = 13,  ///< Schema; value: id of a layout of payloads, the same in all streams of the file
+  kPayload = 14,  ///< StructuredPayload; value: schema id. Of the thread's innermost open range of
+                  ///< the domain
+  kShortPush = 15,  ///< the header alone; value: ShortPush. In the default domain, of attributes
+                    ///< only kRegistered
+  kShortPop =
+      16,  ///< the header alone; flags: domain; value: nanoseconds since the push or pop before it
 };
 
 struct RecordHeader {
@@ -145,17 +164,20 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 8);
 
-/// RecordHeader::flags of kPush, kStart, kMark: what follows, in this order, 8 bytes each (the payload 16).
-inline constexpr std::uint8_t kHasScope = 1;    ///< Scope; absent: default domain, category 0
-inline constexpr std::uint8_t kHasColor = 2;    ///< std::uint32_t ARGB, 4 bytes of zero
-inline constexpr std::uint8_t kHasPayload = 4;  ///< std::uint32_t NVTX payload type, 4 bytes of zero, 8 bytes of value
+/// RecordHeader::flags of kPush, kStart, kMark: what follows, in this order, 8 bytes each (the
+/// payload 16).
+inline constexpr std::uint8_t kHasScope = 1;  ///< Scope; absent: default domain, category 0
+inline constexpr std::uint8_t kHasColor = 2;  ///< std::uint32_t ARGB, 4 bytes of zero
+inline constexpr std::uint8_t kHasPayload =
+    4;  ///< std::uint32_t NVTX payload type, 4 bytes of zero, 8 bytes of value
 inline constexpr std::uint8_t kRegistered = 8;  ///< the name was a registered string
 inline constexpr std::uint8_t kBefore =
     16;  ///< kPush: the range began then, before the window did; short records do not count from it
 /// RecordHeader::flags of kString: the name was longer.
 inline constexpr std::uint8_t kCut = 1;
 
-/// What a kShortPush says: nanoseconds since the push or pop before it in the chunk, and the name's string id.
+/// What a kShortPush says: nanoseconds since the push or pop before it in the chunk, and the name's
+/// string id.
 struct ShortPush {
   static constexpr std::uint32_t kNameBits = 12, kSinceBits = 32 - kNameBits;
   std::uint32_t since_ns, name;
@@ -191,14 +213,15 @@ struct Resource {
   std::uint32_t string;
   std::uint64_t identifier;
 };
-/// Written when recording resumes after events were dropped on this stream, once for each domain that the thread has
-/// used: of the pushes in the stream, the lowest `open` of this domain are still open, the others ended at an unknown
-/// time.
+/// Written when recording resumes after events were dropped on this stream, once for each domain
+/// that the thread has used: of the pushes in the stream, the lowest `open` of this domain are
+/// still open, the others ended at an unknown time.
 struct Gap {
   RecordHeader head;
   std::int64_t at_ns;
   std::uint32_t open;
-  std::uint32_t dropped;  ///< events of the stream lost since the last gap; told by the first record only
+  std::uint32_t
+      dropped;  ///< events of the stream lost since the last gap; told by the first record only
 };
 /// Layout of a structured payload: which numbers lie where. The entries follow.
 struct Schema {
@@ -220,7 +243,7 @@ struct StructuredPayload {
   std::uint32_t bytes;
 };
 static_assert(sizeof(Schema) == 16 && sizeof(SchemaEntry) == 16 && sizeof(StructuredPayload) == 16);
-static_assert(sizeof(Text) == 16 && sizeof(Timed) == 16 && sizeof(Named) == 16 && sizeof(Resource) == 24 &&
-              sizeof(Gap) == 24);
+static_assert(sizeof(Text) == 16 && sizeof(Timed) == 16 && sizeof(Named) == 16 &&
+              sizeof(Resource) == 24 && sizeof(Gap) == 24);
 
 }  // namespace rangescope::wire::native

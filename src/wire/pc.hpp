@@ -1,9 +1,10 @@
-// Samples of the program counter, in the GPU stream of a native capture (wire/gpu.hpp, types 96 to 127): at which
-// instruction warps stood, and why. Written by inject/cupti/pc_sampler, read by read/native/pc.
+// Samples of the program counter, in the GPU stream of a native capture (wire/gpu.hpp, types 96 to
+// 127): at which instruction warps stood, and why. Written by inject/cupti/pc_sampler, read by
+// read/native/pc.
 //
-// Reasons and places are defined before they are used. A Window ends the Samples of an occurrence of a target
-// (wire/counters.hpp) that was sampled. They name the launch by its correlation; all nodes of a CUDA
-// graph have that of the graph's launch.
+// Reasons and places are defined before they are used. A Window ends the Samples of an occurrence
+// of a target (wire/counters.hpp) that was sampled. They name the launch by its correlation; all
+// nodes of a CUDA graph have that of the graph's launch.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,9 @@ struct Samples {
 /// Of the whole device context, as CUPTI counts.
 struct Window {
   gpu::RecordHeader head;  ///< id: target; small: 1 when the hardware's buffer was full
-  std::uint64_t samples;   ///< with those that were dropped and those whose instruction CUPTI does not tell
-  std::uint64_t dropped;   ///< by the hardware
+  std::uint64_t
+      samples;  ///< with those that were dropped and those whose instruction CUPTI does not tell
+  std::uint64_t dropped;  ///< by the hardware
 };
 
 static_assert(sizeof(Place) == 32 && sizeof(Samples) == 16 && sizeof(Window) == 24);

@@ -1,22 +1,23 @@
-// Samples of a device: `<run>/samples/*.samples`, written by sample/ in rangescope's own process, read by read/samples.
-// Little-endian.
+// Samples of a device: `<run>/samples/*.samples`, written by sample/ in rangescope's own process,
+// read by read/samples. Little-endian.
 //
 //   FileHeader
 //   repeat: BlockHeader, `packed_bytes` bytes: a zstd frame of `raw_bytes` bytes
 //
-// A block is appended with one write, so that what was written survives the death of the process; a block that does not
-// end inside the file, or whose checksum differs, is a torn tail: it and what follows are cut and counted.
+// A block is appended with one write, so that what was written survives the death of the process; a
+// block that does not end inside the file, or whose checksum differs, is a torn tail: it and what
+// follows are cut and counted.
 //
-// kDescription is text, one `key value` a line: source, clock, device, uuid, name, chip, interval_ns, and for each
-// column `metric <name>`, in order. It comes first. `clock` is `gpu` (nanoseconds of the GPU's timer, about the time
-// since 1970) or `monotonic`.
-// kSamples holds `items` samples by column: start_ns and end_ns as 64-bit integers, then each metric as 32-bit floats
-// (NaN where it was not read). The integers are differences to the item before, the first one is whole; every column is
-// stored byte by byte: first the lowest byte of all items, then the next. So similar values compress to little.
-// kEvent is an Event and a text. kEnd is the last block of a sampler that was stopped in
-// order; its text says what sampling took of a core, `cpu_ns N`, and, on a second line, by how much CLOCK_MONOTONIC was
-// ahead of a sample's end when it was read, at least: `lead_ns N`. That and the time until it was read is the offset of
-// the clocks.
+// kDescription is text, one `key value` a line: source, clock, device, uuid, name, chip,
+// interval_ns, and for each column `metric <name>`, in order. It comes first. `clock` is `gpu`
+// (nanoseconds of the GPU's timer, about the time since 1970) or `monotonic`. kSamples holds
+// `items` samples by column: start_ns and end_ns as 64-bit integers, then each metric as 32-bit
+// floats (NaN where it was not read). The integers are differences to the item before, the first
+// one is whole; every column is stored byte by byte: first the lowest byte of all items, then the
+// next. So similar values compress to little. kEvent is an Event and a text. kEnd is the last block
+// of a sampler that was stopped in order; its text says what sampling took of a core, `cpu_ns N`,
+// and, on a second line, by how much CLOCK_MONOTONIC was ahead of a sample's end when it was read,
+// at least: `lead_ns N`. That and the time until it was read is the offset of the clocks.
 #pragma once
 
 #include <cstddef>
@@ -63,7 +64,7 @@ enum class EventKind : std::uint32_t {
   kFailed = 2,       ///< sampling ended before the program did; the text says why
   kCoarser = 3,      ///< the file came near its bound: `count` samples are one from here on
   kUnavailable = 4,  ///< nothing was sampled; the text says why
-  kAside = 5         ///< not sampled from here on, for the program counts itself; `count` 0: sampled again
+  kAside = 5  ///< not sampled from here on, for the program counts itself; `count` 0: sampled again
 };
 
 /// In front of the text of a kEvent block.

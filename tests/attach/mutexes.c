@@ -1,4 +1,5 @@
-/* Two threads that each have the mutex that the other one waits for, and a third that waits for one of them. */
+/* Two threads that each have the mutex that the other one waits for, and a third that waits for one
+ * of them. */
 #include <pthread.h>
 #include <stdio.h>
 

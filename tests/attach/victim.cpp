@@ -1,7 +1,8 @@
-// Checks itself while somebody attaches to it: system calls that are not interrupted, values in registers, errno,
-// signals of its own, threads and children that come and go. Prints "ready", runs until its standard input ends, then
-// prints "ok" and what it did, or what went wrong, and ends by 0 or 1. With an argument it is one thread that waits
-// with values in its vector registers and red zone.
+// Checks itself while somebody attaches to it: system calls that are not interrupted, values in
+// registers, errno, signals of its own, threads and children that come and go. Prints "ready", runs
+// until its standard input ends, then prints "ok" and what it did, or what went wrong, and ends by
+// 0 or 1. With an argument it is one thread that waits with values in its vector registers and red
+// zone.
 #include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
@@ -51,28 +52,31 @@ void sleeps() {
   clock_gettime(CLOCK_MONOTONIC, &begun);
   check(nanosleep(&wish, &left) == 0 && errno == 4711, "nanosleep was interrupted");
   clock_gettime(CLOCK_MONOTONIC, &ended);
-  check((ended.tv_sec - begun.tv_sec) * 1'000'000'000 + ended.tv_nsec - begun.tv_nsec >= wish.tv_nsec,
-        "it slept too short");
+  check(
+      (ended.tv_sec - begun.tv_sec) * 1'000'000'000 + ended.tv_nsec - begun.tv_nsec >= wish.tv_nsec,
+      "it slept too short");
 }
 
-/// Sums that are exact in floating point; the loop keeps them in vector registers and below the stack pointer.
+/// Sums that are exact in floating point; the loop keeps them in vector registers and below the
+/// stack pointer.
 void computes() {
   double sums[8] = {};
   for (int i = 1; i <= 20'000; ++i)
     for (int lane = 0; lane < 8; ++lane) sums[lane] += i * (lane + 1);
-  for (int lane = 0; lane < 8; ++lane) check(sums[lane] == 200'010'000.0 * (lane + 1), "a sum is wrong");
+  for (int lane = 0; lane < 8; ++lane)
+    check(sums[lane] == 200'010'000.0 * (lane + 1), "a sum is wrong");
   check(errno == 4711, "errno was changed");
 }
 
-/// The dynamic linker ran on this stack: what it left of addresses looks, in a part that a frame does not fill, as if
-/// it ran still, and such a thread is never taken.
+/// The dynamic linker ran on this stack: what it left of addresses looks, in a part that a frame
+/// does not fill, as if it ran still, and such a thread is never taken.
 __attribute__((noinline)) void clear_the_stack_below() {
   volatile char below[4096];
   for (volatile char& byte : below) byte = 0;
 }
 
-/// A sleep until a time, by libc's syscall(), which keeps all but rax, rcx and r11: vector registers and the red zone
-/// below the stack pointer are then what they were.
+/// A sleep until a time, by libc's syscall(), which keeps all but rax, rcx and r11: vector
+/// registers and the red zone below the stack pointer are then what they were.
 void holds() {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (__builtin_cpu_supports("avx2") == 0) return;
@@ -81,7 +85,8 @@ void holds() {
     unsigned char vectors[16 * 32];
     unsigned char zone[15 * 8];
   } after;  // one operand: unoptimized code has too few registers for two
-  for (unsigned i = 0; i < sizeof wanted; ++i) wanted[i] = static_cast<unsigned char>(i * 7 + steps[10]);
+  for (unsigned i = 0; i < sizeof wanted; ++i)
+    wanted[i] = static_cast<unsigned char>(i * 7 + steps[10]);
   timespec until{};
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += 5'000'000;
@@ -97,17 +102,20 @@ void holds() {
       "mov %[until], %%rcx\n mov $230, %%edi\n mov $1, %%esi\n mov $1, %%edx\n xor %%r8d, %%r8d\n"
       "call *%[call]\n"
       ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n vmovdqu %%ymm\\n, 32*\\n(%[after])\n .endr\n"
-      ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov -8*\\n(%%rsp), %%rcx\n mov %%rcx, 8*\\n+496(%[after])\n "
+      ".irp n,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16\n mov -8*\\n(%%rsp), %%rcx\n mov %%rcx, "
+      "8*\\n+496(%[after])\n "
       ".endr\n"
       "mov %%rbx, %%rsp\n"
       : "=&a"(answer)
       : [wanted] "r"(wanted), [until] "r"(&until), [call] "r"(call), [after] "r"(&after)
-      : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3",
-        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+      : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1",
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
+        "xmm13", "xmm14", "xmm15");
   check(answer == 0 && errno == 4711, "a sleep until a time was interrupted");
   for (unsigned i = 0; i < sizeof after.vectors; ++i)
     check(after.vectors[i] == wanted[i % 32], "a vector register was changed");
-  for (unsigned i = 0; i < sizeof after.zone; ++i) check(after.zone[i] == wanted[i % 8], "the red zone was changed");
+  for (unsigned i = 0; i < sizeof after.zone; ++i)
+    check(after.zone[i] == wanted[i % 8], "the red zone was changed");
 #endif
 }
 
@@ -136,7 +144,8 @@ int hold_alone() {
   return wrong.load() == nullptr ? 0 : 1;
 }
 
-/// Whether each thread takes a step and a signal of our own comes, from now on. Waits for it for minutes.
+/// Whether each thread takes a step and a signal of our own comes, from now on. Waits for it for
+/// minutes.
 bool all_advance() {
   unsigned long steps_before[std::size(steps)];
   for (std::size_t i = 0; i < std::size(steps); ++i) steps_before[i] = steps[i];
@@ -182,7 +191,8 @@ int main(int argc, char**) {
     check(ready >= 0, "poll was interrupted");
     unsigned long value = 0;
     if (ready == 1)
-      check(read(pipes[0], &value, sizeof value) == sizeof value && value == expected++, "a read was cut");
+      check(read(pipes[0], &value, sizeof value) == sizeof value && value == expected++,
+            "a read was cut");
   });
   threads.emplace_back(loop, 4, [&] {
     std::unique_lock lock(mutex);

@@ -1,9 +1,10 @@
-// A native capture of many short ranges, to time its report: big_capture FILE MEGABYTES. Prints the truth as JSON: of
-// each path of ranges the number, the sums of its wall time with and without its children, least, median, 95th
-// percentile and most, counted while the file is written.
+// A native capture of many short ranges, to time its report: big_capture FILE MEGABYTES. Prints the
+// truth as JSON: of each path of ranges the number, the sums of its wall time with and without its
+// children, least, median, 95th percentile and most, counted while the file is written.
 //
-// Two threads push without pause, as wire/native.hpp has it: `step` holds 20 times `layer`, which holds `gemm` and
-// `norm`; a range takes 16 bytes. Lengths are pseudo-random, below 65,536 ns, so that every quantile is known exactly.
+// Two threads push without pause, as wire/native.hpp has it: `step` holds 20 times `layer`, which
+// holds `gemm` and `norm`; a range takes 16 bytes. Lengths are pseudo-random, below 65,536 ns, so
+// that every quantile is known exactly.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +42,8 @@ double quantile(const Path& path, double p) {
 
 class Thread {
  public:
-  Thread(std::FILE* file, std::uint32_t stream, Path* paths) : file_(file), stream_(stream), paths_(paths) {
+  Thread(std::FILE* file, std::uint32_t stream, Path* paths)
+      : file_(file), stream_(stream), paths_(paths) {
     chunk_.reserve(kChunk);
     random_ += stream;
   }
@@ -96,8 +98,9 @@ class Thread {
     if (latest_ == 0)
       put(native::Timed{{native::Type::kPush, 0, 2, name + 1}, at_});
     else
-      put(native::RecordHeader{native::Type::kShortPush, 0, 1,
-                               native::ShortPush{static_cast<std::uint32_t>(at_ - latest_), name + 1}.value()});
+      put(native::RecordHeader{
+          native::Type::kShortPush, 0, 1,
+          native::ShortPush{static_cast<std::uint32_t>(at_ - latest_), name + 1}.value()});
     return latest_ = at_;
   }
   std::int64_t pop(std::uint32_t after) {
@@ -106,7 +109,8 @@ class Thread {
     if (latest_ == 0)
       put(native::Timed{{native::Type::kPop, 0, 2, 0}, at_});
     else
-      put(native::RecordHeader{native::Type::kShortPop, 0, 1, static_cast<std::uint32_t>(at_ - latest_)});
+      put(native::RecordHeader{native::Type::kShortPop, 0, 1,
+                               static_cast<std::uint32_t>(at_ - latest_)});
     return latest_ = at_;
   }
   std::int64_t leaf(std::uint32_t name, std::uint32_t length) {
@@ -156,14 +160,18 @@ int main(int argc, char** argv) {
   std::printf("[");
   for (std::size_t p = 0; p < paths.size(); ++p) {
     const auto& lengths = paths[p].lengths;
-    const auto least = std::find_if(lengths.begin(), lengths.end(), [](auto n) { return n > 0; }) - lengths.begin();
-    const auto most_ns = lengths.rend() - std::find_if(lengths.rbegin(), lengths.rend(), [](auto n) { return n > 0; });
+    const auto least = std::find_if(lengths.begin(), lengths.end(), [](auto n) { return n > 0; }) -
+                       lengths.begin();
+    const auto most_ns = lengths.rend() - std::find_if(lengths.rbegin(), lengths.rend(),
+                                                       [](auto n) { return n > 0; });
     std::printf(
-        "%s{\"name\": \"%s\", \"occurrences\": %llu, \"inclusive\": %llu, \"exclusive\": %llu, \"min\": %td, "
+        "%s{\"name\": \"%s\", \"occurrences\": %llu, \"inclusive\": %llu, \"exclusive\": %llu, "
+        "\"min\": %td, "
         "\"median\": %.17g, \"p95\": %.17g, \"max\": %td}",
         p == 0 ? "" : ", ", kNames[p], static_cast<unsigned long long>(paths[p].count),
-        static_cast<unsigned long long>(paths[p].inclusive), static_cast<unsigned long long>(paths[p].exclusive), least,
-        quantile(paths[p], 0.5), quantile(paths[p], 0.95), most_ns - 1);
+        static_cast<unsigned long long>(paths[p].inclusive),
+        static_cast<unsigned long long>(paths[p].exclusive), least, quantile(paths[p], 0.5),
+        quantile(paths[p], 0.95), most_ns - 1);
   }
   std::printf("]\n");
 }

@@ -1,8 +1,10 @@
-// A job of full captures, to time its report: job_captures FOLDER RANKS KERNELS. Prints the bytes of all.
+// A job of full captures, to time its report: job_captures FOLDER RANKS KERNELS. Prints the bytes
+// of all.
 //
-// Each rank trains: steps of 40 layers, 20 kernels of 60 names and shapes launched in each, a wait for the GPU, an
-// AllReduce of NCCL with its kernel at the end of the step, which all ranks leave together. Every fourth rank is of
-// another host, whose clock is ahead. Written as the injected library would have (wire/native.hpp, wire/gpu.hpp).
+// Each rank trains: steps of 40 layers, 20 kernels of 60 names and shapes launched in each, a wait
+// for the GPU, an AllReduce of NCCL with its kernel at the end of the step, which all ranks leave
+// together. Every fourth rank is of another host, whose clock is ahead. Written as the injected
+// library would have (wire/native.hpp, wire/gpu.hpp).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,26 +46,44 @@ class Rank {
   Rank(std::uint32_t rank, std::uint32_t world)
       : rank_(rank), world_(world), random_(rank), ahead_(rank % 4 == 3 ? 400'000 : 0) {
     trace_.text(native::Text{{native::Type::kDomain, 0, 0, kNccl}, 4}, "NCCL");
-    for (const char* name : {"step", "wait", "ncclAllReduce", "NCCL communicator ID", "Message size [bytes]"})
+    for (const char* name :
+         {"step", "wait", "ncclAllReduce", "NCCL communicator ID", "Message size [bytes]"})
       string(name);
-    for (std::uint32_t layer = 0; layer < kLayers; ++layer) string("layer_" + std::to_string(layer));
+    for (std::uint32_t layer = 0; layer < kLayers; ++layer)
+      string("layer_" + std::to_string(layer));
     trace_.put(native::Schema{{native::Type::kSchema, 0, 6, 1}, 2});
     trace_.put(native::SchemaEntry{4, 1, 8, 0, 0});
     trace_.put(native::SchemaEntry{5, 1, 8, 0, 8});
     info(gpu::Info{{gpu::Type::kInfo, 0, 0, 0}, 0, 0}, std::string_view("clock\0callback", 14));
     info(gpu::Name{{gpu::Type::kApi, 0, 0, 1}, 0, 0}, "cudaLaunchKernel");
     info(gpu::Name{{gpu::Type::kApi, 0, 0, 2}, 0, 0}, "cudaStreamSynchronize");
-    gpu::Device device{
-        {gpu::Type::kDevice, 0, 0, 0}, {}, 1ull << 37, 1 << 25, 4'000'000'000'000, 1'000'000'000, 9, 0, 132, 4};
+    gpu::Device device{{gpu::Type::kDevice, 0, 0, 0},
+                       {},
+                       1ull << 37,
+                       1 << 25,
+                       4'000'000'000'000,
+                       1'000'000'000,
+                       9,
+                       0,
+                       132,
+                       4};
     device.uuid[0] = static_cast<std::uint8_t>(rank + 1);
     gpu_.text(device, "H200");
     gpu_.put(gpu::Context{{gpu::Type::kContext, 0, 3, 1}, 0, 7, 0, 0});
     gpu_.put(gpu::Stream{{gpu::Type::kStream, 0, 3, 0}, 0, 1, 7, 0});
     for (std::uint32_t kind = 0; kind <= kKinds; ++kind) {
       info(gpu::Name{{gpu::Type::kName, 0, 0, kind + 1}, 0, 0},
-           kind < kKinds ? "_Z7gemm_" + std::to_string(10 + kind % 30) + "Pf" : "ncclDevKernel_AllReduce");
-      gpu_.put(gpu::KernelKind{
-          {gpu::Type::kKind, 0, 8, kind}, kind + 1, 0, {64 + kind, 1, 1}, {256, 1, 1}, {0, 0, 0}, 32, 0, 0});
+           kind < kKinds ? "_Z7gemm_" + std::to_string(10 + kind % 30) + "Pf"
+                         : "ncclDevKernel_AllReduce");
+      gpu_.put(gpu::KernelKind{{gpu::Type::kKind, 0, 8, kind},
+                               kind + 1,
+                               0,
+                               {64 + kind, 1, 1},
+                               {256, 1, 1},
+                               {0, 0, 0},
+                               32,
+                               0,
+                               0});
     }
   }
 
@@ -106,17 +126,20 @@ class Rank {
     file.major = native::kMajor, file.minor = native::kMinor, file.header_bytes = native::kPage;
     file.pid = 1000 + rank_, file.parent_pid = 1;
     file.monotonic_ns = kBegin, file.realtime_ns = kUtc + ahead_, file.end_ns = moment(at_);
-    file.first_range_id = 1, file.rank_plus_1 = rank_ + 1, file.local_rank_plus_1 = rank_ + 1, file.world_size = world_;
+    file.first_range_id = 1, file.rank_plus_1 = rank_ + 1, file.local_rank_plus_1 = rank_ + 1,
+    file.world_size = world_;
     Bytes trace;
     trace.put(file);
     const std::size_t size =
         (sizeof(native::ChunkHeader) + trace_.bytes.size() + 8 + native::kPage - 1) / native::kPage;
-    trace.put(native::ChunkHeader{native::kChunkMagic, 0, 0, 1000 + rank_, size * native::kPage, {}});
+    trace.put(
+        native::ChunkHeader{native::kChunkMagic, 0, 0, 1000 + rank_, size * native::kPage, {}});
     trace.bytes += trace_.bytes;
     trace.bytes.resize((size + 1) * native::kPage);
     info(gpu::Info{{gpu::Type::kInfo, 0, 0, 0}, 0, 0}, std::string_view("end\0clean", 9));
     Bytes work;
-    gpu::FileHeader head{{}, gpu::kVersion, sizeof(gpu::FileHeader), 1000 + rank_, 130000, kBegin, kUtc + ahead_};
+    gpu::FileHeader head{{},     gpu::kVersion, sizeof(gpu::FileHeader), 1000 + rank_, 130000,
+                         kBegin, kUtc + ahead_};
     std::memcpy(head.magic, gpu::kMagic, sizeof head.magic);
     work.put(head);
     work.put(gpu::BlockHeader{gpu::kBlockMagic, static_cast<std::uint32_t>(gpu_.bytes.size()),
@@ -124,13 +147,16 @@ class Rank {
     work.bytes += gpu_.bytes;
     std::filesystem::create_directories(run / "native");
     const std::string host = ahead_ > 0 ? "node1" : "node0";
-    for (const auto& [path, text] :
-         {std::pair{"native/" + pid + ".0.rstrace", trace.bytes},
-          {"native/" + pid + ".gpu", work.bytes},
-          {"status.json", R"({"schema": "rangescope.status/1", "state": "done", "outcome": "ok", "exit_code": 0})"},
-          {"manifest.json", R"({"schema": "rangescope.run/1", "id": "rank-)" + number + "\"}"},
-          {"rank.json", R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" + number + R"(, "local_rank": )" +
-                            number + R"(, "world_size": )" + std::to_string(world_) + R"(, "host": ")" + host + "\"}"}})
+    for (
+        const auto& [path, text] :
+        {std::pair{"native/" + pid + ".0.rstrace", trace.bytes},
+         {"native/" + pid + ".gpu", work.bytes},
+         {"status.json",
+          R"({"schema": "rangescope.status/1", "state": "done", "outcome": "ok", "exit_code": 0})"},
+         {"manifest.json", R"({"schema": "rangescope.run/1", "id": "rank-)" + number + "\"}"},
+         {"rank.json", R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" + number +
+                           R"(, "local_rank": )" + number + R"(, "world_size": )" +
+                           std::to_string(world_) + R"(, "host": ")" + host + "\"}"}})
       if (!rangescope::base::write_file(run / path, text)) return 0;
     return trace.bytes.size() + work.bytes.size();
   }
@@ -157,8 +183,10 @@ class Rank {
   }
   void kernel(std::uint32_t kind, std::int64_t launched, std::int64_t start, std::int64_t end) {
     call(1, launched, launched + 4000);
-    gpu_.put(
-        gpu::Kernel{{gpu::Type::kKernel, 0, 3, calls_}, moment(start), static_cast<std::uint32_t>(end - start), kind});
+    gpu_.put(gpu::Kernel{{gpu::Type::kKernel, 0, 3, calls_},
+                         moment(start),
+                         static_cast<std::uint32_t>(end - start),
+                         kind});
   }
 
   std::uint32_t rank_, world_, strings_ = 0, calls_ = 0;
@@ -183,10 +211,11 @@ int main(int argc, char** argv) {
     for (Rank& rank : ranks) rank.step(meet);
   }
   std::filesystem::create_directories(folder);
-  if (!rangescope::base::write_file(folder / "job.json",
-                                    R"({"schema": "rangescope.job/1", "name": "bench", "launcher": "", "key": "", )"
-                                    R"("world_size": )" +
-                                        std::to_string(world) + R"(, "profiled": null, "started_unix_ns": 1})"))
+  if (!rangescope::base::write_file(
+          folder / "job.json",
+          R"({"schema": "rangescope.job/1", "name": "bench", "launcher": "", "key": "", )"
+          R"("world_size": )" +
+              std::to_string(world) + R"(, "profiled": null, "started_unix_ns": 1})"))
     return 74;
   std::size_t bytes = 0;
   for (std::uint32_t rank = 0; rank < world; ++rank) {

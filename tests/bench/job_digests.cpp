@@ -1,9 +1,9 @@
-// A job as its ranks' digests alone, to time their merge: job_digests FOLDER RANKS REGIONS; and job_digests FOLDER,
-// which only reads and unpacks them, on one thread.
+// A job as its ranks' digests alone, to time their merge: job_digests FOLDER RANKS REGIONS; and
+// job_digests FOLDER, which only reads and unpacks them, on one thread.
 //
-// Rank 0's digest is made of a recording: steps of nested ranges, 20 instances of each, kernels and a copy in the
-// innermost ones, a collective a step. Those of the others are the same with times of their own. Prints the bytes of
-// all.
+// Rank 0's digest is made of a recording: steps of nested ranges, 20 instances of each, kernels and
+// a copy in the innermost ones, a collective a step. Those of the others are the same with times of
+// their own. Prints the bytes of all.
 #include <zstd.h>
 
 #include <cstdio>
@@ -37,7 +37,8 @@ model::Session recording(std::uint32_t regions, std::uint32_t world) {
   for (std::uint32_t step = 0; step < kSteps; ++step) {
     const std::uint32_t outer = b.range(thread, "step", at, model::kOpen);
     for (std::uint32_t region = 0; region + 1 < regions; ++region) {
-      const std::string name = "block_" + std::string(1, static_cast<char>('a' + region % 26)) + std::to_string(region);
+      const std::string name =
+          "block_" + std::string(1, static_cast<char>('a' + region % 26)) + std::to_string(region);
       if (region % (kBelow + 1) == 0) {
         b.range(thread, name, at, at + kBelow * 30'000);
         continue;
@@ -52,8 +53,8 @@ model::Session recording(std::uint32_t regions, std::uint32_t world) {
     const std::uint32_t call = b.range(thread, "ncclAllReduce", at, at + 100'000, "NCCL");
     b.session.payload_fields.push_back(
         {call, b.session.strings.intern("NCCL communicator ID"), model::PayloadType::kUint64, 7});
-    b.session.payload_fields.push_back(
-        {call, b.session.strings.intern("Message size [bytes]"), model::PayloadType::kUint64, 1 << 20});
+    b.session.payload_fields.push_back({call, b.session.strings.intern("Message size [bytes]"),
+                                        model::PayloadType::kUint64, 1 << 20});
     at += 100'000;
     b.session.ranges[outer].end_ns = at;
     at += 1000;
@@ -74,7 +75,8 @@ void become(analyze::tally::Digest& one, std::uint32_t rank) {
     for (auto& of_rank : region.ranks)
       of_rank = {rank, of_rank.sum_ns + more, of_rank.own_ns + more, of_rank.paced_ns + more};
     region.inclusive_ns += more;
-    region.of_processes = {1, region.inclusive_ns, region.inclusive_ns, region.inclusive_ns, std::uint64_t{rank} << 32};
+    region.of_processes = {1, region.inclusive_ns, region.inclusive_ns, region.inclusive_ns,
+                           std::uint64_t{rank} << 32};
   }
   for (analyze::WorkOfRank& work : one.works) work.rank = rank;
   for (analyze::tally::Calls& calls : one.collectives)
@@ -95,7 +97,8 @@ int unpack(const std::filesystem::path& folder) {
     if (!file) continue;
     constexpr std::size_t kHeader = 24;
     into.resize(ZSTD_getFrameContentSize(file->data() + kHeader, file->size() - kHeader));
-    bytes += ZSTD_decompress(into.data(), into.size(), file->data() + kHeader, file->size() - kHeader);
+    bytes +=
+        ZSTD_decompress(into.data(), into.size(), file->data() + kHeader, file->size() - kHeader);
   }
   std::printf("%zu\n", bytes);
   return 0;
@@ -114,9 +117,10 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   const std::string world = std::to_string(ranks);
   std::size_t bytes = 0;
-  if (!put(folder / "job.json",
-           R"({"schema": "rangescope.job/1", "name": "bench", "launcher": "slurm", "key": "", "world_size": )" + world +
-               R"(, "profiled": null, "started_unix_ns": 1700000000000000000})"))
+  if (!put(
+          folder / "job.json",
+          R"({"schema": "rangescope.job/1", "name": "bench", "launcher": "slurm", "key": "", "world_size": )" +
+              world + R"(, "profiled": null, "started_unix_ns": 1700000000000000000})"))
     return 74;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     analyze::tally::Digest one = *made;
@@ -127,10 +131,12 @@ int main(int argc, char** argv) {
     if (!packed || !put(run / analyze::tally::kFileName, *packed)) return 74;
     bytes += packed->size();
     const std::string number = std::to_string(rank);
-    if (!put(run / "rank.json", R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" + number +
-                                    R"(, "local_rank": 0, "world_size": )" + world + R"(, "host": "node0"})") ||
-        !put(run / "status.json",
-             R"({"schema": "rangescope.status/1", "state": "done", "outcome": "ok", "exit_code": 0})"))
+    if (!put(run / "rank.json", R"({"schema": "rangescope.rank/1", "job": "bench", "rank": )" +
+                                    number + R"(, "local_rank": 0, "world_size": )" + world +
+                                    R"(, "host": "node0"})") ||
+        !put(
+            run / "status.json",
+            R"({"schema": "rangescope.status/1", "state": "done", "outcome": "ok", "exit_code": 0})"))
       return 74;
   }
   std::printf("%zu\n", bytes);

@@ -1,11 +1,12 @@
-// Writes an Nsight Systems SQLite export (schema 3.0.0) of any size, as an inference server would leave one.
+// Writes an Nsight Systems SQLite export (schema 3.0.0) of any size, as an inference server would
+// leave one.
 //
 //   nsys_trace OUT.sqlite KERNELS [SEED]
 //
-// Two processes, three threads: requests (start/end) hold prefill and decode, these hold 32 layers of 8 to 11 kernels;
-// the second process uses registered strings in a domain, an outer range that never ends, and graph launches.
-// Correlation ids start anew in each process and have gaps. One row in 10,000 stands in the wrong order, as in real
-// exports.
+// Two processes, three threads: requests (start/end) hold prefill and decode, these hold 32 layers
+// of 8 to 11 kernels; the second process uses registered strings in a domain, an outer range that
+// never ends, and graph launches. Correlation ids start anew in each process and have gaps. One row
+// in 10,000 stands in the wrong order, as in real exports.
 #include <sqlite3.h>
 
 #include <algorithm>
@@ -34,8 +35,9 @@ class Random {
 };
 
 constexpr std::int64_t kHost = std::int64_t{1} << 48;
-constexpr const char* kApis[] = {"cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020", "cudaStreamSynchronize_v3020",
-                                 "cudaEventRecord_v3020", "cudaGraphLaunch_v10000"};
+constexpr const char* kApis[] = {"cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020",
+                                 "cudaStreamSynchronize_v3020", "cudaEventRecord_v3020",
+                                 "cudaGraphLaunch_v10000"};
 enum { kLaunch, kCopy, kSync, kEvent, kGraph };
 constexpr int kKernelNames = 200;
 
@@ -58,8 +60,8 @@ struct Event {
 /// One thread of the server, with a clock of its own.
 class Thread {
  public:
-  Thread(int index, std::int64_t& correlation, std::vector<Call>& calls, std::vector<Kernel>& kernels,
-         std::vector<Event>& events, std::uint64_t seed)
+  Thread(int index, std::int64_t& correlation, std::vector<Call>& calls,
+         std::vector<Kernel>& kernels, std::vector<Event>& events, std::uint64_t seed)
       : index_(index),
         correlation_(correlation),
         calls_(calls),
@@ -74,7 +76,8 @@ class Thread {
     while (kernels_.size() < until) {
       const std::size_t request = open(60, 36);
       step(37, 1);
-      for (std::uint32_t i = 32 + random_.below(128); i > 0 && kernels_.size() < until; --i) step(38, i);
+      for (std::uint32_t i = 32 + random_.below(128); i > 0 && kernels_.size() < until; --i)
+        step(38, i);
       close(request);
     }
   }
@@ -98,8 +101,8 @@ class Thread {
   void kernel(std::int64_t correlation, std::int64_t node) {
     gpu_ = (gpu_ > now_ ? gpu_ : now_) + 900;
     const std::int64_t duration = 1500 + 32 * random_.below(600);
-    kernels_.push_back(
-        {gpu_, gpu_ + duration, correlation, index_, static_cast<int>(random_.below(kKernelNames)), node});
+    kernels_.push_back({gpu_, gpu_ + duration, correlation, index_,
+                        static_cast<int>(random_.below(kKernelNames)), node});
     gpu_ += duration;
   }
   void step(int name, std::uint32_t turn) {
@@ -110,7 +113,8 @@ class Thread {
     } else {
       for (int layer = 0; layer < 32; ++layer) {
         const std::size_t inner = open(59, layer);
-        for (std::uint32_t i = 8 + random_.below(4); i > 0; --i) kernel(call(kLaunch, 2200 + random_.below(3500)), 0);
+        for (std::uint32_t i = 8 + random_.below(4); i > 0; --i)
+          kernel(call(kLaunch, 2200 + random_.below(3500)), 0);
         if (random_.below(2) == 0) call(kEvent, 900);
         close(inner);
       }
@@ -143,7 +147,8 @@ class Database {
   void run(const std::string& sql) {
     if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) die();
   }
-  /// Runs `insert` for each element; `bind` gives the values, a negative one at a position in `nulls` is NULL.
+  /// Runs `insert` for each element; `bind` gives the values, a negative one at a position in
+  /// `nulls` is NULL.
   template <class T, class Bind>
   void rows(const std::string& insert, const std::vector<T>& from, Bind&& bind) {
     sqlite3_stmt* statement = nullptr;
@@ -154,7 +159,8 @@ class Database {
       for (const std::size_t at : {swap ? i + 1 : i, i}) {
         int column = 0;
         bind(from[at], [&](std::int64_t value, bool null = false) {
-          null ? sqlite3_bind_null(statement, ++column) : sqlite3_bind_int64(statement, ++column, value);
+          null ? sqlite3_bind_null(statement, ++column)
+               : sqlite3_bind_int64(statement, ++column, value);
         });
         if (sqlite3_step(statement) != SQLITE_DONE) die();
         sqlite3_reset(statement);
@@ -206,7 +212,8 @@ int main(int argc, char** argv) {
     const std::size_t share = thread == 0   ? total * 6 / 10
                               : thread == 1 ? total / 10
                                             : total - total * 6 / 10 - total / 10;
-    Thread(thread, correlations[thread / 2], calls, kernels, events, seed * 1000 + static_cast<std::uint64_t>(thread))
+    Thread(thread, correlations[thread / 2], calls, kernels, events,
+           seed * 1000 + static_cast<std::uint64_t>(thread))
         .serve(share);
   }
   by_start(calls);
@@ -221,7 +228,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 5; ++i) string(i + 1, kApis[i]);
   for (int i = 0; i < kKernelNames; ++i) {
     const std::string n = std::to_string(i);
-    string(100 + i, "void ns::kernel_" + n + "<__nv_bfloat16, (int)" + n + ", (bool)1>(T1 const *, T1 *, int, int)");
+    string(100 + i, "void ns::kernel_" + n + "<__nv_bfloat16, (int)" + n +
+                        ", (bool)1>(T1 const *, T1 *, int, int)");
     string(400 + i, "kernel_" + n);
   }
   const auto name_of = [](int name) -> std::string {
@@ -233,34 +241,43 @@ int main(int argc, char** argv) {
   };
   for (int name = 0; name < 40; ++name) string(700 + name, name_of(name));
   out.run(
-      "create table NVTX_EVENTS(start integer not null, end integer, eventType integer not null, rangeId integer, "
+      "create table NVTX_EVENTS(start integer not null, end integer, eventType integer not null, "
+      "rangeId integer, "
       "category integer, color integer,"
-      "text text, globalTid integer, endGlobalTid integer, textId integer, domainId integer, uint64Value integer, "
+      "text text, globalTid integer, endGlobalTid integer, textId integer, domainId integer, "
+      "uint64Value integer, "
       "int64Value integer, doubleValue real,"
-      "uint32Value integer, int32Value integer, floatValue real, jsonTextId integer, jsonText text)");
-  out.run("insert into NVTX_EVENTS(start, eventType, text, globalTid, domainId) values(1, 75, 'LLM', " +
-          std::to_string(global_tid(2)) + ", 1)");
+      "uint32Value integer, int32Value integer, floatValue real, jsonTextId integer, jsonText "
+      "text)");
+  out.run(
+      "insert into NVTX_EVENTS(start, eventType, text, globalTid, domainId) values(1, 75, 'LLM', " +
+      std::to_string(global_tid(2)) + ", 1)");
   for (const bool registered : {false, true}) {
     std::vector<Event> part;
     for (const Event& event : events) {
       if ((event.thread == 2) == registered) part.push_back(event);
     }
-    const std::string text = registered ? "null, ?4" : "(select value from StringIds where id = ?4), null";
-    out.rows("insert into NVTX_EVENTS(start, end, eventType, text, textId, globalTid, domainId) values(?1, ?2, ?3, " +
-                 text + ", ?5, ?6)",
-             part, [](const Event& e, auto put) {
-               put(e.start);
-               put(e.end, e.end < 0);
-               put(e.type);
-               put(700 + e.name);
-               put(global_tid(e.thread));
-               put(e.thread == 2 ? 1 : 0);
-             });
+    const std::string text =
+        registered ? "null, ?4" : "(select value from StringIds where id = ?4), null";
+    out.rows(
+        "insert into NVTX_EVENTS(start, end, eventType, text, textId, globalTid, domainId) "
+        "values(?1, ?2, ?3, " +
+            text + ", ?5, ?6)",
+        part, [](const Event& e, auto put) {
+          put(e.start);
+          put(e.end, e.end < 0);
+          put(e.type);
+          put(700 + e.name);
+          put(global_tid(e.thread));
+          put(e.thread == 2 ? 1 : 0);
+        });
   }
   out.run(
-      "create table CUPTI_ACTIVITY_KIND_RUNTIME(start integer not null, end integer not null, eventClass integer not "
+      "create table CUPTI_ACTIVITY_KIND_RUNTIME(start integer not null, end integer not null, "
+      "eventClass integer not "
       "null, globalTid integer,"
-      "correlationId integer, nameId integer not null, returnValue integer not null, callchainId integer)");
+      "correlationId integer, nameId integer not null, returnValue integer not null, callchainId "
+      "integer)");
   out.rows("insert into CUPTI_ACTIVITY_KIND_RUNTIME values(?, ?, 0, ?, ?, ?, 0, null)", calls,
            [](const Call& c, auto put) {
              put(c.start);
@@ -270,20 +287,26 @@ int main(int argc, char** argv) {
              put(c.name + 1);
            });
   out.run(
-      "create table CUPTI_ACTIVITY_KIND_KERNEL(start integer not null, end integer not null, deviceId integer not "
+      "create table CUPTI_ACTIVITY_KIND_KERNEL(start integer not null, end integer not null, "
+      "deviceId integer not "
       "null, contextId integer not null,"
-      "streamId integer not null, correlationId integer, globalPid integer, demangledName integer not null, shortName "
+      "streamId integer not null, correlationId integer, globalPid integer, demangledName integer "
+      "not null, shortName "
       "integer not null, mangledName integer,"
-      "launchType integer, cacheConfig integer, registersPerThread integer not null, gridX integer not null, gridY "
+      "launchType integer, cacheConfig integer, registersPerThread integer not null, gridX integer "
+      "not null, gridY "
       "integer not null, gridZ integer not null,"
-      "blockX integer not null, blockY integer not null, blockZ integer not null, staticSharedMemory integer not null, "
+      "blockX integer not null, blockY integer not null, blockZ integer not null, "
+      "staticSharedMemory integer not null, "
       "dynamicSharedMemory integer not null,"
-      "localMemoryPerThread integer not null, localMemoryTotal integer not null, gridId integer not null, "
+      "localMemoryPerThread integer not null, localMemoryTotal integer not null, gridId integer "
+      "not null, "
       "sharedMemoryExecuted integer, graphNodeId integer,"
       "sharedMemoryLimitConfig integer)");
   std::int64_t grid = 0;
   out.rows(
-      "insert into CUPTI_ACTIVITY_KIND_KERNEL values(?, ?, ?, 1, ?, ?, ?, ?, ?, null, 1, 1, ?, ?, 1, 1, 128, 1, 1, "
+      "insert into CUPTI_ACTIVITY_KIND_KERNEL values(?, ?, ?, 1, ?, ?, ?, ?, ?, null, 1, 1, ?, ?, "
+      "1, 1, 128, 1, 1, "
       "16896, 0, 0, 104857600, ?, 32768, ?, 0)",
       kernels, [&](const Kernel& k, auto put) {
         put(k.start);
@@ -299,6 +322,7 @@ int main(int argc, char** argv) {
         put(++grid);
         put(k.node, k.node == 0);
       });
-  std::printf("%zu kernels, %zu calls, %zu NVTX events\n", kernels.size(), calls.size(), events.size());
+  std::printf("%zu kernels, %zu calls, %zu NVTX events\n", kernels.size(), calls.size(),
+              events.size());
   return 0;
 }

@@ -1,7 +1,9 @@
-// What a push+pop pair costs in this process, beside two reads of the clock: `pair_cost FILE` writes one line of JSON.
+// What a push+pop pair costs in this process, beside two reads of the clock: `pair_cost FILE`
+// writes one line of JSON.
 //
-// Batches of pairs and of double clock reads take turns, so that a change of the machine's speed meets both; the result
-// is the median over the batches. Run it plainly, under rangescope and under nsys.
+// Batches of pairs and of double clock reads take turns, so that a change of the machine's speed
+// meets both; the result is the median over the batches. Run it plainly, under rangescope and under
+// nsys.
 #include <nvtx3/nvToolsExt.h>
 #include <time.h>
 
@@ -54,7 +56,7 @@ int main(int argc, char** argv) {
     std::perror(argv[1]);
     return 74;
   }
-  std::fprintf(out, "{\"pair_ns\": %.1f, \"two_clocks_ns\": %.1f, \"pairs\": %d}\n", median(pairs), median(clocks),
-               kBatches * kPairs);
+  std::fprintf(out, "{\"pair_ns\": %.1f, \"two_clocks_ns\": %.1f, \"pairs\": %d}\n", median(pairs),
+               median(clocks), kBatches * kPairs);
   return std::fclose(out) == 0 ? 0 : 74;
 }

@@ -1,7 +1,7 @@
 // What the dependence graph of a session costs: `./dev bench replay`.
 //
-// A training loop of so many operations in two streams: kernels, copies that kernels wait for, and a
-// wait at every 20th step. `build` makes the graph, `replay` times it, `predict` is what a report
+// A training loop of so many operations in two streams: kernels, copies that kernels wait for, and
+// a wait at every 20th step. `build` makes the graph, `replay` times it, `predict` is what a report
 // asks: the graph, what tracing added taken out, and a change replayed at three values of its
 // parameter, for every step. Memory is what the process held at most beyond the session.
 #include <benchmark/benchmark.h>
@@ -93,7 +93,9 @@ void predict(benchmark::State& state) {
   measure(state, [](const testing::Program& program, const std::vector<Span>& steps) {
     const Predictor predictor(graph_of(program.session()), 1'300);
     const std::vector<Id> kernels = testing::operations_of(predictor.graph(), Kind::kKernel);
-    const Change change = [&](const Graph& graph, double factor) { return scaled(graph, kernels, factor); };
+    const Change change = [&](const Graph& graph, double factor) {
+      return scaled(graph, kernels, factor);
+    };
     const Prediction prediction = predictor.predict(steps, change, {0.5, 0.4, 0.6});
     benchmark::DoNotOptimize(prediction);
     return predictor.graph().size();

@@ -1,8 +1,10 @@
-// What dividing samples of a device among kernels far shorter than a sample costs: `./dev bench analyze`.
+// What dividing samples of a device among kernels far shorter than a sample costs: `./dev bench
+// analyze`.
 //
-// A session of so many kernels (1 to 33 us, 200 kinds of name and shape, ten a range) and as many samples of eight
-// counters. `saturated`: kernels without gaps, so that activity says nothing of the clock; `lost_clock`: a clock that
-// is an hour off. What the samples cost is the difference of the lines with and without.
+// A session of so many kernels (1 to 33 us, 200 kinds of name and shape, ten a range) and as many
+// samples of eight counters. `saturated`: kernels without gaps, so that activity says nothing of
+// the clock; `lost_clock`: a clock that is an hour off. What the samples cost is the difference of
+// the lines with and without.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -59,14 +61,16 @@ model::Session session_of(std::size_t count, How how) {
     float busy = 0, work = 0;
     while (next < kernels.size() && kernels[next].end_ns <= from) ++next;
     for (std::size_t k = next; k < kernels.size() && kernels[k].start_ns < to; ++k) {
-      const auto both = float(std::min(to, kernels[k].end_ns) - std::max(from, kernels[k].start_ns));
+      const auto both =
+          float(std::min(to, kernels[k].end_ns) - std::max(from, kernels[k].start_ns));
       busy += both;
       work += both * float(1 + kernels[k].name % 7);
     }
     samples.start_ns.push_back(from);
     samples.end_ns.push_back(to);
     for (int m = 0; m < kCounters; ++m)
-      samples.metrics[m].values.push_back(m == 0 ? busy / float(samples.interval_ns) : work * float(m));
+      samples.metrics[m].values.push_back(m == 0 ? busy / float(samples.interval_ns)
+                                                 : work * float(m));
   }
   built.session.samples = {std::move(samples)};
   return std::move(built.session);
@@ -78,13 +82,18 @@ void analyze_samples(benchmark::State& state, How how) {
   if (!with) session.samples.clear();
   for (auto _ : state) {
     auto report = analyze(session);
-    if (!report || (with && report->kernels.at(0).metrics.empty())) state.SkipWithError("no values");
+    if (!report || (with && report->kernels.at(0).metrics.empty()))
+      state.SkipWithError("no values");
     benchmark::DoNotOptimize(report);
   }
 }
 
 void sizes(benchmark::internal::Benchmark* bench) {
-  bench->Arg(10'000)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
+  bench->Arg(10'000)
+      ->Arg(100'000)
+      ->Arg(1'000'000)
+      ->Unit(benchmark::kMillisecond)
+      ->MeasureProcessCPUTime();
 }
 BENCHMARK_CAPTURE(analyze_samples, without, How::kWithout)->Apply(sizes);
 BENCHMARK_CAPTURE(analyze_samples, with, How::kWith)->Apply(sizes);

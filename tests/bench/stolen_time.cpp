@@ -1,6 +1,6 @@
-// What interrupts take from a program: it reads the clock without pause and adds up the gaps between two readings.
-// Usage: stolen_time DEPTH SECONDS: below so many frames of 1 KB. Prints the share of the time that gaps of less than a
-// millisecond took; longer ones are other programs'.
+// What interrupts take from a program: it reads the clock without pause and adds up the gaps
+// between two readings. Usage: stolen_time DEPTH SECONDS: below so many frames of 1 KB. Prints the
+// share of the time that gaps of less than a millisecond took; longer ones are other programs'.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -22,8 +22,10 @@ int spin(double seconds) {
     if (now - last > 500ns && now - last < 1ms) stolen += now - last, ++gaps;
     last = now;
   }
-  std::printf("stolen %.4f %% gaps %ld\n",
-              100 * std::chrono::duration<double>(stolen) / std::chrono::duration<double>(last - begun), gaps);
+  std::printf(
+      "stolen %.4f %% gaps %ld\n",
+      100 * std::chrono::duration<double>(stolen) / std::chrono::duration<double>(last - begun),
+      gaps);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 // Reports that no golden capture holds: hostile names, a roofline, and as many events as asked for.
-// Usage: make_pages FOLDER EVENTS FORMAT; FORMAT is html (all pages) or another one (big.<extension> only).
+// Usage: make_pages FOLDER EVENTS FORMAT; FORMAT is html (all pages) or another one
+// (big.<extension> only).
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -52,13 +53,20 @@ model::Session big_session(std::uint32_t events) {
       }
       random = random * 6364136223846793005ULL + 1442695040888963407ULL;
       const auto length = static_cast<std::int64_t>(4000 + (random >> 52));
-      session.ranges.push_back({.start_ns = at, .end_ns = at + length, .name = layers[i % 24], .thread = t});
+      session.ranges.push_back(
+          {.start_ns = at, .end_ns = at + length, .name = layers[i % 24], .thread = t});
       {
         const auto launch = static_cast<std::uint32_t>(session.launches.size());
-        session.launches.push_back(
-            {.start_ns = at + 300, .end_ns = at + 1900, .thread = t, .correlation = launch + 1, .name = call});
-        session.kernels.push_back(
-            {.start_ns = at + 2500, .end_ns = at + length, .launch = launch, .name = i % 24, .stream = t});
+        session.launches.push_back({.start_ns = at + 300,
+                                    .end_ns = at + 1900,
+                                    .thread = t,
+                                    .correlation = launch + 1,
+                                    .name = call});
+        session.kernels.push_back({.start_ns = at + 2500,
+                                   .end_ns = at + length,
+                                   .launch = launch,
+                                   .name = i % 24,
+                                   .stream = t});
       }
       session.copies.push_back({.start_ns = at + length,
                                 .end_ns = at + length + 200,
@@ -79,8 +87,8 @@ model::Report big_report() {
   report.regions.clear();
   report.regions.push_back(report::sample_region(report, {"step"}, model::kNone, 100, 9e9, 1e9));
   for (int i = 0; i < 24; ++i)
-    report.regions.push_back(
-        report::sample_region(report, {"step", "layer" + std::to_string(i)}, 0, 100, 1e9 / 3, 1e9 / 3));
+    report.regions.push_back(report::sample_region(report, {"step", "layer" + std::to_string(i)}, 0,
+                                                   100, 1e9 / 3, 1e9 / 3));
   return report;
 }
 
@@ -88,8 +96,10 @@ model::Report roofline_report() {
   model::Report report = report::gpu_sample();
   report.run.id = "roofline";
   report.losses = {{"dropped_events", 12, "12 events did not fit into the capture"}};
-  report.regions[0].roofline = {{"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.89e14, 9.89e14, 4.8e12}};
-  report.regions[1].roofline = {{"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13, 9.89e14, 4.8e12}};
+  report.regions[0].roofline = {
+      {"dram", "tensor bf16", 8e12, 2e10, 400, 5.2e14, 9.89e14, 9.89e14, 4.8e12}};
+  report.regions[1].roofline = {
+      {"dram", "tensor bf16", 2e11, 1e10, 20, 8.1e13, 9.6e13, 9.89e14, 4.8e12}};
   return report;
 }
 
@@ -97,8 +107,8 @@ model::Report roofline_report() {
 model::Report cures_report() {
   model::Report report = report::gpu_sample();
   report.run.id = "cures";
-  const auto add_cure = [&](const char* cure, const char* text, const char* attempt, double before_ns,
-                            double after_ns) {
+  const auto add_cure = [&](const char* cure, const char* text, const char* attempt,
+                            double before_ns, double after_ns) {
     model::Verdict line;
     line.kind = "cure";
     line.severity = model::Weight::kWarning;
@@ -116,7 +126,8 @@ model::Report cures_report() {
   report.verdict.clear();
   add_cure("fusion", "8 element-wise kernels of equal size follow one another (2.07 ms of 2.07 ms)",
            "torch.compile(step)", 414e6, 45e6);
-  add_cure("copies", "59 pageable copies block the thread", "pin_memory=True, non_blocking=True", 45e6, 40e6);
+  add_cure("copies", "59 pageable copies block the thread", "pin_memory=True, non_blocking=True",
+           45e6, 40e6);
   report.verdict.push_back({.kind = "dominant_kernel", .text = "GPU-bound"});
   return report;
 }
@@ -134,7 +145,8 @@ model::Report many_ranks_report() {
     return static_cast<double>(random >> 40) / (1 << 24);
   };
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    report.ranks.push_back({.rank = rank, .host = "node" + std::to_string(rank / 8), .device = "NVIDIA H200"});
+    report.ranks.push_back(
+        {.rank = rank, .host = "node" + std::to_string(rank / 8), .device = "NVIDIA H200"});
     model::RankActivity& of = report.activity.emplace_back();
     for (std::size_t bin = 0; bin < kBins; ++bin) {
       const auto busy = static_cast<float>(bin % 16 < 12 ? 0.8 + 0.2 * noise() : 0.1);
@@ -144,7 +156,8 @@ model::Report many_ranks_report() {
     }
   }
   for (std::uint32_t r = 0; r < kRegions; ++r) {
-    model::Region region = report::sample_region(report, {"layer " + std::to_string(r)}, model::kNone, 100, 9e9, 9e9);
+    model::Region region =
+        report::sample_region(report, {"layer " + std::to_string(r)}, model::kNone, 100, 9e9, 9e9);
     region.id = r;
     model::OverRanks over;
     over.count = kRanks;
@@ -160,7 +173,8 @@ model::Report many_ranks_report() {
 }
 
 const std::string kEvil =
-    "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\xE2\x80\xA8 &lt; \"'` \xff";
+    "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=2>\xE2\x80\xA8 &lt; "
+    "\"'` \xff";
 
 model::Report hostile_report() {
   model::Report report = report::gpu_sample();
@@ -173,7 +187,8 @@ model::Report hostile_report() {
     report.ranks.push_back({.rank = rank, .host = evil, .device = evil});
     report.activity.push_back({{1}, {0}, {0}});
   }
-  report.regions[0].ranks = model::OverRanks{.count = 2, .mean_ns = 1, .by_rank = {1, 2}, .own_by_rank = {1, 2}};
+  report.regions[0].ranks =
+      model::OverRanks{.count = 2, .mean_ns = 1, .by_rank = {1, 2}, .own_by_rank = {1, 2}};
   report.collectives.push_back({.library = "MPI", .operation = evil, .path = {evil}, .calls = 1});
   report.run.id = evil;
   report.run.command = {"./app", evil};
@@ -184,7 +199,8 @@ model::Report hostile_report() {
   report.regions[0].unclosed = 1;
   report.regions[0].notes = {evil};
   report.regions[0].bound = model::Bound{evil, evil};
-  report.regions[0].gpu->top_kernels[0].name = report.regions[0].gpu->top_kernels[0].short_name = evil;
+  report.regions[0].gpu->top_kernels[0].name = report.regions[0].gpu->top_kernels[0].short_name =
+      evil;
   report.regions[1].path = {evil, "<b>bold</b>"};
   report.kernels[0].name = report.kernels[0].short_name = evil;
   report.losses = {{"dropped_events", 1, evil}};
@@ -225,11 +241,13 @@ int main(int argc, char** argv) {
   auto exporter = report::find_exporter(argv[3]);
   if (!exporter) return 64;
   model::Session big = big_session(static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
-  bool ok = write(folder + "/big." + std::string((*exporter)->extension), **exporter, big_report(), &big);
+  bool ok =
+      write(folder + "/big." + std::string((*exporter)->extension), **exporter, big_report(), &big);
   if (std::string(argv[3]) == "html") {
     model::Session hostile = big_session(64);
     hostile.cpu.interval_ns = 1000;
-    hostile.cpu.frames.push_back({.name = hostile.strings.intern(kEvil), .module = hostile.strings.intern(kEvil)});
+    hostile.cpu.frames.push_back(
+        {.name = hostile.strings.intern(kEvil), .module = hostile.strings.intern(kEvil)});
     hostile.cpu.stacks.emplace_back();
     hostile.ranges[0].name = hostile.strings.intern("</script><img src=x onerror=window.hacked=3>");
     ok = write(folder + "/hostile.html", **exporter, hostile_report(), &hostile) && ok;

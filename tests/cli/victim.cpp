@@ -1,6 +1,6 @@
-// A program with three ranges that ends as its first argument says: `exit N`, `segv`, `kill`, `sleep SECONDS`, `none`
-// (no range at all), `open` (one that never ends), `children` (a child that outlives nobody), `numbered N` (and so many
-// ranges `iter 0`, `iter 1` ...; then as `exit 0`).
+// A program with three ranges that ends as its first argument says: `exit N`, `segv`, `kill`,
+// `sleep SECONDS`, `none` (no range at all), `open` (one that never ends), `children` (a child that
+// outlives nobody), `numbered N` (and so many ranges `iter 0`, `iter 1` ...; then as `exit 0`).
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
-// A program that does the same work again and again, for recordings of noise: `steady STEPS [SLOW_PERCENT]` runs STEPS
-// steps of six ranges, each a number of products that take 1 us of the program's own clock. With SLOW_PERCENT the range
-// `mlp` does that much more of them: a real slowdown of one region.
+// A program that does the same work again and again, for recordings of noise: `steady STEPS
+// [SLOW_PERCENT]` runs STEPS steps of six ranges, each a number of products that take 1 us of the
+// program's own clock. With SLOW_PERCENT the range `mlp` does that much more of them: a real
+// slowdown of one region.
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What a recorder keeps is bounded, and what it left out is told: records as the kernel gives them, through the file,
-// into a session.
+// What a recorder keeps is bounded, and what it left out is told: records as the kernel gives them,
+// through the file, into a session.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -30,8 +30,8 @@ namespace cpu = sample::cpu;
 template <class Records>
 model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const Records& records,
                         model::Session session = {}) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("rangescope-limits-" + std::to_string(::getpid()) + ".cpu");
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("rangescope-limits-" + std::to_string(::getpid()) + ".cpu");
   auto file = sample::BlockFile::create(path, wire::cpu::kMagic, wire::cpu::kVersion);
   EXPECT_TRUE(file);
   cpu::Sampler sampler(std::move(*file), "interval_ns 1000\n", most_bytes, most_stacks);
@@ -48,7 +48,8 @@ model::Session recorded(std::uint64_t most_bytes, std::size_t most_stacks, const
   return session;
 }
 
-void sample_at(cpu::Sampler& sampler, std::uint32_t tid, std::int64_t at_ns, std::uint64_t address) {
+void sample_at(cpu::Sampler& sampler, std::uint32_t tid, std::int64_t at_ns,
+               std::uint64_t address) {
   cpu::Sample sample;
   sample.pid = 1;
   sample.tid = tid;
@@ -76,9 +77,10 @@ std::uint64_t cut(const model::Session& session) {
 /// Samples of which nothing but the mark of a cut chain is known.
 std::int64_t nameless(const model::Session& session) {
   const model::CpuProfile& profile = session.cpu;
-  return std::count_if(profile.samples.begin(), profile.samples.end(), [&](const model::CpuSample& sample) {
-    return profile.frames[profile.stacks[sample.stack].frame].kind == model::FrameKind::kCut;
-  });
+  return std::count_if(
+      profile.samples.begin(), profile.samples.end(), [&](const model::CpuSample& sample) {
+        return profile.frames[profile.stacks[sample.stack].frame].kind == model::FrameKind::kCut;
+      });
 }
 
 TEST(Limits, StacksAreBoundedAndSamplesStay) {
@@ -137,11 +139,13 @@ TEST(Recorder, WaitsOfAWindowStandForTheTimeThatWasNotWatched) {
   EXPECT_EQ(waits[other + 3].start_ns, 290 * kMs);
   EXPECT_EQ(waits[sleeper].end_ns, 292 * kMs);
   EXPECT_EQ(waits[sleeper].weight, 1);
-  EXPECT_TRUE(std::any_of(session.losses.begin(), session.losses.end(),
-                          [](const model::Loss& loss) { return loss.kind.id() == "cpu_switches_thinned"; }));
+  EXPECT_TRUE(std::any_of(
+      session.losses.begin(), session.losses.end(),
+      [](const model::Loss& loss) { return loss.kind.id() == "cpu_switches_thinned"; }));
 }
 
-// Where /proc alone tells what a thread waits for, it is looked at often as long as another wait may begin.
+// Where /proc alone tells what a thread waits for, it is looked at often as long as another wait
+// may begin.
 TEST(Recorder, WhoRunsMayWaitAtAnyTime) {
   constexpr std::int64_t kMs = 1'000'000;
   recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
@@ -187,7 +191,8 @@ std::size_t resident_bytes() {
   return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// A library with the symbols of Python 3.11, and structures of this process in which this thread is one of its own.
+/// A library with the symbols of Python 3.11, and structures of this process in which this thread
+/// is one of its own.
 class HostilePython : public testing::Test {
  protected:
   void SetUp() override { find(HOSTILE_PYTHON11); }
@@ -230,10 +235,14 @@ class HostilePython : public testing::Test {
     object[32] = 1 << 2 | 1 << 5 | 1 << 6;
     return object;
   }
-  bool frames() { return python->frames(static_cast<std::uint32_t>(::gettid()), found) == cpu::Python::Reading::kRead; }
+  bool frames() {
+    return python->frames(static_cast<std::uint32_t>(::gettid()), found) ==
+           cpu::Python::Reading::kRead;
+  }
 
   char* runtime = nullptr;
-  alignas(8) char interpreter[64] = {}, state[256] = {}, through[64] = {}, frame[256] = {}, code[256] = {};
+  alignas(8) char interpreter[64] = {}, state[256] = {}, through[64] = {}, frame[256] = {},
+                  code[256] = {};
   cpu::Modules modules;
   cpu::Space space;
   std::unique_ptr<cpu::Python> python;
@@ -261,7 +270,8 @@ TEST_F(HostilePython, RingsOfInterpretersAndFramesEnd) {
   std::memcpy(other, frame, sizeof other);
   point(other + 48, frame);
   point(frame + 48, other);
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));  // it was no thread of Python's a moment ago
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(60));  // it was no thread of Python's a moment ago
   EXPECT_TRUE(frames());
   EXPECT_LE(found.size(), 512u);
 }
@@ -284,8 +294,9 @@ class PublishedPython : public HostilePython {
  protected:
   void SetUp() override {}
   void link() override {
-    const std::uint64_t numbers[wire::cpython::kNumbers] = {2048, 0,   16,   8,  16, 152, 160, 56, 0,  48,  32, 69,
-                                                            0,    112, name, 72, 8,  16,  32,  48, 56, 136, 184};
+    const std::uint64_t numbers[wire::cpython::kNumbers] = {2048, 0,  16, 8,  16, 152, 160,  56,
+                                                            0,    48, 32, 69, 0,  112, name, 72,
+                                                            8,    16, 32, 48, 56, 136, 184};
     std::memcpy(runtime, "xdebugpy", 8);
     for (std::size_t i = 0; i < wire::cpython::kNumbers; ++i)
       if (wire::cpython::kPublished[0][i] != 0)
@@ -316,7 +327,9 @@ TEST_F(PublishedPython, PlacesFarFromAnObjectsBeginAreNotBelieved) {
 TEST_F(PublishedPython, AGeneratorThatEndedUnderWayIsReadAgain) {
   find(HOSTILE_PYTHON13);
   if (IsSkipped()) return;
-  const auto reading = [&] { return python->frames(static_cast<std::uint32_t>(::gettid()), found); };
+  const auto reading = [&] {
+    return python->frames(static_cast<std::uint32_t>(::gettid()), found);
+  };
   point(frame + 32, nullptr);
   frame[69] = 1;
   EXPECT_EQ(reading(), cpu::Python::Reading::kTorn);
@@ -329,8 +342,8 @@ TEST(Limits, CodeAtEverNewPlacesIsForgotten) {
   const auto session = recorded(1 << 20, 1 << 20, [](cpu::Sampler& sampler) {
     sampler.mapped({1, 0x1000, 0x1000, 0, "/bin/true", true});
     for (std::uint64_t i = 0; i < 300'000; ++i)
-      sampler.mapped(
-          {1, 0x1'0000'0000 + 0x2000 * i, 0x1000, 0, i % 2 == 0 ? "//anon" : "/memfd:" + std::to_string(i), true});
+      sampler.mapped({1, 0x1'0000'0000 + 0x2000 * i, 0x1000, 0,
+                      i % 2 == 0 ? "//anon" : "/memfd:" + std::to_string(i), true});
     sample_at(sampler, 1, 10, 0x1'0000'0000 + 0x2000ull * 299'998);
     sample_at(sampler, 1, 20, 0x1'0000'0000);
   });

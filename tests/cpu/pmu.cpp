@@ -1,7 +1,8 @@
-// Stands before libc, so that rangescope finds a processor's counters on a machine without: perf_event_open opens the
-// software clock in place of a hardware event, and reads say what that event would have said. A nanosecond of CPU time
-// is a cycle, two instructions and a branch; branches had to share their counter and were counted half of the time;
-// caches have no counters here.
+// Stands before libc, so that rangescope finds a processor's counters on a machine without:
+// perf_event_open opens the software clock in place of a hardware event, and reads say what that
+// event would have said. A nanosecond of CPU time is a cycle, two instructions and a branch;
+// branches had to share their counter and were counted half of the time; caches have no counters
+// here.
 #include <dlfcn.h>
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
@@ -40,8 +41,8 @@ long syscall(long number, ...) {
   std::memcpy(&attributes, reinterpret_cast<const void*>(a[0]), sizeof attributes);
   const auto event = static_cast<unsigned char>(attributes.config + 1);
   const bool hardware = attributes.type == PERF_TYPE_HARDWARE;
-  if (hardware &&
-      (attributes.config == PERF_COUNT_HW_CACHE_REFERENCES || attributes.config == PERF_COUNT_HW_CACHE_MISSES)) {
+  if (hardware && (attributes.config == PERF_COUNT_HW_CACHE_REFERENCES ||
+                   attributes.config == PERF_COUNT_HW_CACHE_MISSES)) {
     errno = ENOENT;
     return -1;
   }

@@ -1,6 +1,6 @@
-/* A pool of OpenMP that two threads use in turns: the main thread starts it with a little work (range `little`), then
- * another one has most of it (`much`), while the main thread computes alone (`alone`). In each parallel loop one worker
- * has four times as much to do as the others.
+/* A pool of OpenMP that two threads use in turns: the main thread starts it with a little work
+ * (range `little`), then another one has most of it (`much`), while the main thread computes alone
+ * (`alone`). In each parallel loop one worker has four times as much to do as the others.
  *
  *   pool <milliseconds> */
 #include <nvtx3/nvToolsExt.h>

@@ -1,5 +1,6 @@
-// Spends its CPU time in known functions under known ranges, and prints how much each had by the thread's own CPU
-// clock, as JSON: shares of three functions, one of which has its work inlined; sleeps, waits for a lock, and threads.
+// Spends its CPU time in known functions under known ranges, and prints how much each had by the
+// thread's own CPU clock, as JSON: shares of three functions, one of which has its work inlined;
+// sleeps, waits for a lock, and threads.
 //
 //   shares <mode> <milliseconds of CPU time>
 #include <fcntl.h>
@@ -70,15 +71,18 @@ __attribute__((noinline)) void deep(int levels, double ms) {
 }
 template <std::size_t kKiB>
 __attribute__((noinline)) void wide(double ms) {
-  volatile char local[kKiB << 10];  // touched: pages that are not there end the kernel's copy of a stack
+  volatile char
+      local[kKiB << 10];  // touched: pages that are not there end the kernel's copy of a stack
   for (std::size_t i = 0; i < sizeof local; i += 1024) local[i] = 0;
   red(ms);
   g_sum = g_sum + local[0];
 }
-// A frame as compilers align it: the caller's registers lie where the frame pointer says, not the frame's address.
+// A frame as compilers align it: the caller's registers lie where the frame pointer says, not the
+// frame's address.
 __attribute__((noinline)) void aligned(double ms) {
   alignas(64) volatile char local[256];
-  auto* more = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(g_sum) % 64 + 64));
+  auto* more =
+      static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(g_sum) % 64 + 64));
   local[0] = 1;
   more[0] = 1;
   red(ms);
@@ -86,7 +90,8 @@ __attribute__((noinline)) void aligned(double ms) {
 }
 // Its frame is found by the frame pointer that the one above saved.
 __attribute__((noinline)) void moving(double ms) {
-  auto* local = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(g_sum) % 64 + 64));
+  auto* local =
+      static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(g_sum) % 64 + 64));
   local[0] = 1;
   aligned(ms);
   g_sum = g_sum + local[0];
@@ -180,7 +185,8 @@ void short_waits(int times) {
   });
 }
 
-// Waits of a millisecond, each after some milliseconds of computing, so that nothing else tells when they begin.
+// Waits of a millisecond, each after some milliseconds of computing, so that nothing else tells
+// when they begin.
 void brief_waits(int times) {
   const timespec millisecond{0, 1'000'000};
   const auto between = [&](const auto& wait) {
@@ -236,7 +242,8 @@ void ping_pong(double ms) {
   nvtxRangePushA("pings");
   const double before = clock_ms(CLOCK_MONOTONIC), cpu = cpu_ms();
   char byte = 'x';
-  while (clock_ms(CLOCK_MONOTONIC) - before < ms) (void)!write(there[1], "x", 1), (void)!read(back[0], &byte, 1);
+  while (clock_ms(CLOCK_MONOTONIC) - before < ms)
+    (void)!write(there[1], "x", 1), (void)!read(back[0], &byte, 1);
   g_truth["pings"] = clock_ms(CLOCK_MONOTONIC) - before;
   g_truth["pings cpu"] = cpu_ms() - cpu;
   nvtxRangePop();
@@ -245,7 +252,8 @@ void ping_pong(double ms) {
 }
 
 #if defined(__x86_64__)
-// Calls through code that was made at run time, without tables, in which the frame pointer is a register like others.
+// Calls through code that was made at run time, without tables, in which the frame pointer is a
+// register like others.
 void by_made_code(double ms) {
   static const unsigned char kCode[] = {0x53,                    // push %rbx
                                         0x55,                    // push %rbp
@@ -254,7 +262,8 @@ void by_made_code(double ms) {
                                         0xff, 0xd7,              // call *%rdi
                                         0x48, 0x83, 0xc4, 0x28,  // add $40, %rsp
                                         0x5d, 0x5b, 0xc3};       // pop, pop, ret
-  void* code = mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* code =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (code == MAP_FAILED) std::exit(77);
   std::memcpy(code, kCode, sizeof kCode);
   reinterpret_cast<void (*)(void (*)(double), double)>(code)(green, ms);
@@ -343,7 +352,8 @@ int main(int argc, char** argv) {
       });
     for (std::thread& thread : threads) thread.join();
     g_truth["thread"] = ms;
-  } else if (mode == "fork") {  // half here, half in a child that was forked and one that was started anew
+  } else if (mode ==
+             "fork") {  // half here, half in a child that was forked and one that was started anew
     nvtxRangePushA("parent");
     red(ms * 0.25);
     nvtxRangePop();
@@ -357,14 +367,16 @@ int main(int argc, char** argv) {
     waitpid(child, nullptr, 0);
     const pid_t other = fork();
     if (other == 0) {
-      execl(argv[0], argv[0], "shares", std::to_string(ms * 0.5).c_str(), static_cast<char*>(nullptr));
+      execl(argv[0], argv[0], "shares", std::to_string(ms * 0.5).c_str(),
+            static_cast<char*>(nullptr));
       _exit(1);
     }
     waitpid(other, nullptr, 0);
   } else if (mode == "faults") {  // what getrusage counts of this thread in each range
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)),
                       bytes = page * static_cast<std::size_t>(ms);
-    auto* memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* memory = static_cast<char*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (memory == MAP_FAILED) return 1;
     madvise(memory, bytes, MADV_NOHUGEPAGE);
     const auto counted = [](const char* name, const auto& work) {
@@ -374,9 +386,10 @@ int main(int argc, char** argv) {
       work();
       getrusage(RUSAGE_THREAD, &after);
       nvtxRangePop();
-      g_truth[std::string(name) + " faults"] = static_cast<double>(after.ru_minflt - before.ru_minflt);
-      g_truth[std::string(name) + " switches"] =
-          static_cast<double>(after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw);
+      g_truth[std::string(name) + " faults"] =
+          static_cast<double>(after.ru_minflt - before.ru_minflt);
+      g_truth[std::string(name) + " switches"] = static_cast<double>(
+          after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw);
     };
     nvtxRangePushA("work");
     counted("touches", [&] {

@@ -1,5 +1,5 @@
-// What the injected library records of calls beside launches: memory, events, streams; and GPU work whose times cannot
-// be true. Against what the victim's scenes did.
+// What the injected library records of calls beside launches: memory, events, streams; and GPU work
+// whose times cannot be true. Against what the victim's scenes did.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,7 +22,8 @@ std::string call_name(const model::Session& session, std::uint32_t launch) {
 std::string range_at(const model::Session& session, const model::MemoryEvent& event) {
   for (const model::Range& range : session.ranges) {
     const bool around = range.start_ns <= event.at_ns && event.at_ns <= range.end_ns;
-    if (around && range.thread == event.thread) return std::string(session.strings.view(range.name));
+    if (around && range.thread == event.thread)
+      return std::string(session.strings.view(range.name));
   }
   return {};
 }
@@ -72,14 +73,16 @@ TEST_P(Memory, EveryAllocationAndFreeIsThere) {
   EXPECT_NE(s.memory_events[13].thread, s.memory_events[0].thread);
   // The one that freed nothing is a call all the same.
   std::map<std::string, int> calls;
-  for (std::uint32_t launch = 0; launch < s.launches.size(); ++launch) ++calls[call_name(s, launch)];
+  for (std::uint32_t launch = 0; launch < s.launches.size(); ++launch)
+    ++calls[call_name(s, launch)];
   EXPECT_EQ(calls["cuMemFree_v2"], 4);
   for (const model::Loss& loss : s.losses) ADD_FAILURE() << loss.kind.id() << ": " << loss.detail;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Memory,
-                         testing::Values(Environment{}, Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
-                                         Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "19"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Memory,
+    testing::Values(Environment{}, Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
+                    Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "19"}}));
 
 TEST(CallDetails, EventsJoinStreams) {
   const Recorded recorded = run("events");

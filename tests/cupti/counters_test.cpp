@@ -1,5 +1,5 @@
-// Counters end to end without a GPU: the injected library drives the stand-in range profiler (profiler.cpp says what it
-// counts), and what it writes is read back.
+// Counters end to end without a GPU: the injected library drives the stand-in range profiler
+// (profiler.cpp says what it counts), and what it writes is read back.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -10,8 +10,8 @@
 namespace rangescope {
 namespace {
 
-constexpr const char* kMetrics[] = {"sm__inst_executed.sum", "dram__bytes.sum", "gpu__time_duration.sum",
-                                    "standin__occurrence.sum"};
+constexpr const char* kMetrics[] = {"sm__inst_executed.sum", "dram__bytes.sum",
+                                    "gpu__time_duration.sum", "standin__occurrence.sum"};
 
 // The library with a plan of these lines; the run's folder, for what it leaves.
 class Counted {
@@ -33,7 +33,8 @@ class Counted {
     out << plan;
   }
   [[nodiscard]] fs::path folder() const { return folder_; }
-  [[nodiscard]] Recorded run(const std::string& scene, int times, Environment environment = {}) const {
+  [[nodiscard]] Recorded run(const std::string& scene, int times,
+                             Environment environment = {}) const {
     environment["RANGESCOPE_COUNTERS"] = (folder_ / "plan").string();
     Recorded result;
     run_into(result, scene, environment, std::to_string(times));
@@ -46,7 +47,8 @@ class Counted {
 
 std::string path_of(const model::Session& s, const model::Measurement& m) {
   std::string path;
-  for (const model::OpenRange& range : m.ranges) path += "/" + std::string(s.strings.view(range.name));
+  for (const model::OpenRange& range : m.ranges)
+    path += "/" + std::string(s.strings.view(range.name));
   return path;
 }
 
@@ -57,7 +59,8 @@ double value(const model::Session& s, const model::Measurement& m, const std::st
   return -1;
 }
 
-void expect_whole(const Recorded& got, const std::string& path, std::size_t rounds, double kernels, double blocks) {
+void expect_whole(const Recorded& got, const std::string& path, std::size_t rounds, double kernels,
+                  double blocks) {
   std::size_t found = 0;
   for (const model::Measurement& m : got.session.measurements) {
     if (path_of(got.session, m) != path || m.scope != model::MeasuredScope::kRange) continue;
@@ -70,20 +73,24 @@ void expect_whole(const Recorded& got, const std::string& path, std::size_t roun
 }
 
 TEST(Counters, EveryRoundOfARange) {
-  const Counted counted("per range\nrounds 3\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per range\nrounds 3\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 40);
   EXPECT_EQ(got.status, 0);
   expect_whole(got, "/decode", 3, 2, 17);
   std::set<double> occurrences;
-  for (const auto& m : got.session.measurements) occurrences.insert(value(got.session, m, "standin__occurrence.sum"));
+  for (const auto& m : got.session.measurements)
+    occurrences.insert(value(got.session, m, "standin__occurrence.sum"));
   EXPECT_EQ(occurrences.size(), 3u) << "each round from occurrences of its own";
   EXPECT_EQ(got.loss("counters_incomplete"), nullptr);
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
 }
 
-// Three passes of the context's and one of the device's: each value from a pass of its own configuration.
+// Three passes of the context's and one of the device's: each value from a pass of its own
+// configuration.
 constexpr const char* kMore =
-    "configuration 2\nmetric pcie__read_bytes.sum pcie\nmetric pcie__write_bytes.sum pcie\nper range\n"
+    "configuration 2\nmetric pcie__read_bytes.sum pcie\nmetric pcie__write_bytes.sum pcie\nper "
+    "range\n"
     "skip-first 0\ntrace-first 0\ninclude p x - - ndecode\n";
 
 TEST(Counters, SeveralConfigurationsOnOccurrencesOfTheirOwn) {
@@ -97,11 +104,12 @@ TEST(Counters, SeveralConfigurationsOnOccurrencesOfTheirOwn) {
     EXPECT_EQ(value(got.session, m, "sm__inst_executed.sum"), 200);
     EXPECT_EQ(value(got.session, m, "dram__bytes.sum"), 17000);
     EXPECT_EQ(value(got.session, m, "pcie__read_bytes.sum"), 14);
-    EXPECT_GT(value(got.session, m, "pcie__write_bytes.sum"), value(got.session, m, "standin__occurrence.sum"));
+    EXPECT_GT(value(got.session, m, "pcie__write_bytes.sum"),
+              value(got.session, m, "standin__occurrence.sum"));
   }
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
-  const Counted kernels("per kernel\n" +
-                        std::string(kMore).replace(std::string(kMore).find("per range"), 9, "rounds 1"));
+  const Counted kernels("per kernel\n" + std::string(kMore).replace(
+                                             std::string(kMore).find("per range"), 9, "rounds 1"));
   const Recorded each = kernels.run("decode", 60);
   ASSERT_EQ(each.session.measurements.size(), 2u);
   for (const model::Measurement& m : each.session.measurements) {
@@ -119,8 +127,9 @@ TEST(Counters, AConfigurationThatTheDriverCannotCountIsNamedAndTheOthersGoOn) {
     EXPECT_EQ(got.status, 0);
     ASSERT_NE(got.loss("gpu_partial"), nullptr) << per;
     const std::string told = got.loss("gpu_partial")->detail;
-    EXPECT_NE(told.find("cannot count pcie__read_bytes.sum, pcie__write_bytes.sum (of pcie) on device 0"),
-              std::string::npos)
+    EXPECT_NE(
+        told.find("cannot count pcie__read_bytes.sum, pcie__write_bytes.sum (of pcie) on device 0"),
+        std::string::npos)
         << told;
     EXPECT_EQ(got.session.measurements.size(), per == "range" ? 2u : 4u);
     for (const model::Measurement& m : got.session.measurements) {
@@ -142,7 +151,8 @@ TEST(Counters, LinksWithoutAValueAreNamedAndTheOthersAreThere) {
   }
   ASSERT_NE(got.loss("gpu_partial"), nullptr);
   EXPECT_EQ(got.loss("gpu_partial")->count, 1u) << "once";
-  EXPECT_NE(got.loss("gpu_partial")->detail.find("gives no value of nvlrx__bytes.sum (of nvlink) on device 0 (links"),
+  EXPECT_NE(got.loss("gpu_partial")
+                ->detail.find("gives no value of nvlrx__bytes.sum (of nvlink) on device 0 (links"),
             std::string::npos)
       << got.loss("gpu_partial")->detail;
 }
@@ -165,13 +175,15 @@ TEST(Counters, SeveralConfigurationsOverSeveralRuns) {
       in >> word >> lacking >> lacking;
     }
     ASSERT_EQ(got.session.measurements.size(), 1u) << withheld << " " << runs;
-    EXPECT_EQ(value(got.session, got.session.measurements[0], "pcie__read_bytes.sum"), withheld[0] == 0 ? 14 : -1);
+    EXPECT_EQ(value(got.session, got.session.measurements[0], "pcie__read_bytes.sum"),
+              withheld[0] == 0 ? 14 : -1);
     EXPECT_EQ(value(got.session, got.session.measurements[0], "dram__bytes.sum"), 17000);
   }
 }
 
 TEST(Counters, OnlyEveryNthOccurrence) {
-  const Counted counted("per range\nrounds 3\nskip-first 0\nevery 7\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per range\nrounds 3\nskip-first 0\nevery 7\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 120);
   expect_whole(got, "/decode", 3, 2, 17);
   for (const auto& m : got.session.measurements) EXPECT_EQ(m.occurrence % 7, 0u) << m.occurrence;
@@ -182,7 +194,8 @@ TEST(Counters, OnlyEveryNthOccurrence) {
 }
 
 TEST(Counters, TheTimelineComesFirstAndGoesOnAfterwards) {
-  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 40);
   expect_whole(got, "/decode", 1, 2, 17);
   EXPECT_GE(got.session.kernels.size(), 6u);
@@ -190,23 +203,27 @@ TEST(Counters, TheTimelineComesFirstAndGoesOnAfterwards) {
   ASSERT_EQ(got.session.gpu_pauses.size(), 1u);
   EXPECT_NE(got.session.gpu_pauses[0].end_ns, model::kOpen) << "it goes on after the last round";
   EXPECT_GT(got.session.kernels.back().start_ns, got.session.gpu_pauses[0].end_ns);
-  EXPECT_TRUE(got.session.synchronizations.empty()) << "the program never waits; counters do, in the pause";
+  EXPECT_TRUE(got.session.synchronizations.empty())
+      << "the program never waits; counters do, in the pause";
 }
 
 TEST(Counters, ARangeThatStopsComingDoesNotKeepTheTimelinePaused) {
-  const Counted counted("per range\nrounds 9\nskip-first 0\ntrace-first 3\npatience 100\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per range\nrounds 9\nskip-first 0\ntrace-first 3\npatience 100\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("stops_coming", 90, {{"STANDIN_PASSES", "4"}});
   ASSERT_FALSE(got.session.gpu_pauses.empty());
   EXPECT_NE(got.session.gpu_pauses.back().end_ns, model::kOpen);
   EXPECT_GT(got.kernels("gemm"), 20u) << "kernels of the range that still comes are recorded again";
   const model::Loss* gave_up = got.loss("counters_gave_up");
   ASSERT_NE(gave_up, nullptr);
-  EXPECT_NE(gave_up->detail.find("'decode' stopped occurring after 1 complete round:"), std::string::npos)
+  EXPECT_NE(gave_up->detail.find("'decode' stopped occurring after 1 complete round:"),
+            std::string::npos)
       << gave_up->detail;
 }
 
 TEST(Counters, TooFewOccurrencesGiveNoHalfSetAndSayWhatIsMissing) {
-  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 3);
   EXPECT_TRUE(got.session.measurements.empty());
   const model::Loss* loss = got.loss("counters_incomplete");
@@ -216,7 +233,8 @@ TEST(Counters, TooFewOccurrencesGiveNoHalfSetAndSayWhatIsMissing) {
 }
 
 TEST(Counters, APassWithOtherKernelsIsDiscarded) {
-  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("changing", 40);
   expect_whole(got, "/decode", 1, 2, 17);
   ASSERT_NE(got.loss("counters_discarded"), nullptr);
@@ -224,23 +242,27 @@ TEST(Counters, APassWithOtherKernelsIsDiscarded) {
 
 TEST(Counters, NestedRangesTakeTurns) {
   const Counted counted(
-      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - nstep\ninclude p x - - ndecode\n");
+      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - nstep\ninclude p x - - "
+      "ndecode\n");
   const Recorded got = counted.run("nested", 60);
   expect_whole(got, "/step", 1, 3, 20);
   expect_whole(got, "/step/decode", 1, 2, 17);
-  EXPECT_EQ(got.loss("counters_discarded"), nullptr) << "what one launches is not taken for the other's";
+  EXPECT_EQ(got.loss("counters_discarded"), nullptr)
+      << "what one launches is not taken for the other's";
 }
 
 TEST(Counters, ARangeThatComesLateIsMeasuredToo) {
   const Counted counted(
-      "per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\ninclude p x - - neval\n");
+      "per range\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - ndecode\ninclude p x - - "
+      "neval\n");
   const Recorded got = counted.run("late", 45);
   expect_whole(got, "/decode", 1, 2, 17);
   expect_whole(got, "/eval", 1, 1, 7);
 }
 
 TEST(Counters, EachKernelOfARange) {
-  const Counted counted("per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 30);
   const model::Session& s = got.session;
   ASSERT_EQ(s.measurements.size(), 2u);
@@ -256,7 +278,8 @@ TEST(Counters, EachKernelOfARange) {
 }
 
 TEST(Counters, WithCachesFlushedBeforeEachKernelTheProgramsOwnAreTold) {
-  const Counted counted("per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ncache flush\ninclude p x - - ndecode\n");
+  const Counted counted(
+      "per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ncache flush\ninclude p x - - ndecode\n");
   const Recorded got = counted.run("decode", 30);
   const model::Session& s = got.session;
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
@@ -266,13 +289,15 @@ TEST(Counters, WithCachesFlushedBeforeEachKernelTheProgramsOwnAreTold) {
     EXPECT_EQ(s.strings.view(s.kernel_names[m.kernel_name].short_name), i == 0 ? "gemm" : "reduce");
     EXPECT_EQ(value(s, m, "dram__bytes.sum"), i == 0 ? 16000 : 1000);
   }
-  const Counted whole("per range\nrounds 1\nskip-first 0\ntrace-first 0\ncache flush\ninclude p x - - ndecode\n");
+  const Counted whole(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ncache flush\ninclude p x - - ndecode\n");
   expect_whole(whole.run("decode", 30), "/decode", 1, 2, 17);
 }
 
 TEST(Counters, KernelsOfTwoRangesOneOfWhichIsSeldom) {
   const Counted counted(
-      "per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - nstep\ninclude p x - - ndecode\n");
+      "per kernel\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - nstep\ninclude p x - - "
+      "ndecode\n");
   const Recorded got = counted.run("nested", 60);
   EXPECT_EQ(got.loss("gpu_partial"), nullptr) << got.loss("gpu_partial")->detail;
   std::map<std::string, int> kernels;
@@ -281,7 +306,8 @@ TEST(Counters, KernelsOfTwoRangesOneOfWhichIsSeldom) {
 }
 
 TEST(Counters, KernelsOfAGraphAreLeftAloneAndTheRangeIsMeasured) {
-  const Counted kernels("per kernel\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - nreplay\n");
+  const Counted kernels(
+      "per kernel\nrounds 1\nskip-first 0\ntrace-first 3\ninclude p x - - nreplay\n");
   const Recorded alone = kernels.run("graph", 30);
   EXPECT_TRUE(alone.session.measurements.empty());
   ASSERT_NE(alone.loss("counters_graph"), nullptr);
@@ -299,7 +325,8 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
   const std::string resume = (counted.folder() / "progress").string();
   std::string encoded;
   for (const char c : resume) encoded += c == '/' ? std::string("%2F") : std::string(1, c);
-  const std::string plan = "per range\nrounds 1\nskip-first 0\ninclude p x - - ndecode\nresume " + encoded + "\n";
+  const std::string plan =
+      "per range\nrounds 1\nskip-first 0\ninclude p x - - ndecode\nresume " + encoded + "\n";
   std::vector<std::pair<int, int>> progress;
   Recorded got;
   for (int run = 1; run < 9; ++run) {
@@ -326,7 +353,8 @@ TEST(Counters, RunAgainForARangeThatComesOnce) {
 }
 
 TEST(Counters, AShortProgramWaitsForTheHardwareUntilItsFirstRoundIsComplete) {
-  const std::string plan = "per range\nrounds 9\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n";
+  const std::string plan =
+      "per range\nrounds 9\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n";
   const Environment slow = {{"STANDIN_START_MS", "20"}};
   const Counted waits(plan);
   const Recorded got = waits.run("quick", 8, slow);
@@ -369,7 +397,8 @@ TEST(Counters, TheProfilerIsLetGoBeforeTheContextOrTheProgramEnds) {
   }
 }
 
-/// The second configuration takes an object of its own. Where that is refused, the sampler gets the device back.
+/// The second configuration takes an object of its own. Where that is refused, the sampler gets the
+/// device back.
 TEST(Counters, AProfilerThatIsNotMadeAgainLetsTheDeviceGo) {
   const Counted counted(std::string(kMore) + "rounds 9\n");
   const Recorded got = counted.run("aside", 30, {{"STANDIN_FAULT", "counters_again"}});
@@ -380,16 +409,18 @@ TEST(Counters, AProfilerThatIsNotMadeAgainLetsTheDeviceGo) {
 }
 
 TEST(Counters, RefusalsAreTold) {
-  const Counted counted("per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
-  for (const auto& [fault, words] :
-       std::map<std::string, std::string>{{"counters_denied", "NVreg_RestrictProfilingToAdminUsers"},
-                                          {"counters_busy", "dcgmi"},
-                                          {"counters_stop", "cuptiRangeProfilerStop"}}) {
+  const Counted counted(
+      "per range\nrounds 1\nskip-first 0\ntrace-first 0\ninclude p x - - ndecode\n");
+  for (const auto& [fault, words] : std::map<std::string, std::string>{
+           {"counters_denied", "NVreg_RestrictProfilingToAdminUsers"},
+           {"counters_busy", "dcgmi"},
+           {"counters_stop", "cuptiRangeProfilerStop"}}) {
     const Recorded got = counted.run("decode", 30, {{"STANDIN_FAULT", fault}});
     EXPECT_EQ(got.status, 0) << fault;
     EXPECT_TRUE(got.session.measurements.empty()) << fault;
     ASSERT_NE(got.loss("gpu_partial"), nullptr) << fault;
-    EXPECT_NE(got.loss("gpu_partial")->detail.find(words), std::string::npos) << got.loss("gpu_partial")->detail;
+    EXPECT_NE(got.loss("gpu_partial")->detail.find(words), std::string::npos)
+        << got.loss("gpu_partial")->detail;
   }
   for (const char* lines : {"configuration 3\nmetric a.sum\n", "configuration 2\n"}) {
     const Counted numbered(std::string(lines) + "per range\ninclude p x - - ndecode\n");

@@ -1,5 +1,5 @@
-// The injected library against stand-ins of CUPTI: what it writes is read back and compared with what the victim did,
-// or with what a real CUPTI delivered on an H200 (recorded/).
+// The injected library against stand-ins of CUPTI: what it writes is read back and compared with
+// what the victim did, or with what a real CUPTI delivered on an H200 (recorded/).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +19,11 @@ namespace rangescope {
 namespace {
 
 // What the victim's scene "zoo" does.
-const std::map<std::string, int> kZooPaths = {
-    {"", 1}, {"/step/layer", 6}, {"/worker", 1}, {"/graph_replay|/captured_layer", 4}, {"/graph_replay|", 4}};
+const std::map<std::string, int> kZooPaths = {{"", 1},
+                                              {"/step/layer", 6},
+                                              {"/worker", 1},
+                                              {"/graph_replay|/captured_layer", 4},
+                                              {"/graph_replay|", 4}};
 
 // What the recorded program did.
 constexpr std::size_t kZooKernels = 57, kZooGraphKernels = 8, kZooCopies = 4, kZooMemsets = 1;
@@ -54,7 +57,8 @@ TEST_P(Zoo, EverythingTheVictimDidIsThere) {
     } else {
       EXPECT_TRUE(took == 2000 || took == 3000 || took == 5000) << took;
     }
-    EXPECT_EQ(launch.kind, kernel.graph_node == model::kNone ? model::LaunchKind::kKernel : model::LaunchKind::kGraph);
+    EXPECT_EQ(launch.kind, kernel.graph_node == model::kNone ? model::LaunchKind::kKernel
+                                                             : model::LaunchKind::kGraph);
     EXPECT_EQ(s.kernel_shapes.at(kernel.shape).block[0], 128u);
     EXPECT_EQ(s.streams.at(kernel.stream).device, 0u);
   }
@@ -69,7 +73,8 @@ INSTANTIATE_TEST_SUITE_P(Releases, Zoo,
                                          Environment{{"STANDIN_VERSION", "28"}},
                                          Environment{{"STANDIN_VERSION", "130000"}},
                                          Environment{{"RANGESCOPE_LAUNCH_RECORDS", "callback"}},
-                                         Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "19"}}));
+                                         Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD},
+                                                     {"STANDIN_VERSION", "19"}}));
 
 TEST(Cupti, WholeGraphsAreOneSpan) {
   const Recorded zoo = run("zoo", {{"RANGESCOPE_CUDA_GRAPHS", "graph"}});
@@ -83,8 +88,8 @@ TEST(Cupti, WholeGraphsAreOneSpan) {
 TEST(Cupti, RecordedBuffersOfBothFamilies) {
   for (const auto& [file, version] :
        {std::pair{"zoo-13.0.1-node.buffers", "130001"}, std::pair{"zoo-12.8-node.buffers", "26"}}) {
-    const Recorded zoo =
-        run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file}, {"STANDIN_VERSION", version}});
+    const Recorded zoo = run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file},
+                                       {"STANDIN_VERSION", version}});
     const model::Session& s = zoo.session;
     EXPECT_EQ(s.kernels.size(), kZooKernels) << file;
     EXPECT_EQ(zoo.kernels("gemm_like"), 26u) << file;
@@ -105,8 +110,8 @@ TEST(Cupti, RecordedBuffersOfBothFamilies) {
     EXPECT_EQ(s.devices[0].sm_count, 132u) << file;
     EXPECT_EQ(s.devices[0].compute_major, 9u) << file;
   }
-  for (const auto& [file, version] :
-       {std::pair{"zoo-13.0.1-graph.buffers", "130001"}, std::pair{"zoo-12.8-graph.buffers", "26"}}) {
+  for (const auto& [file, version] : {std::pair{"zoo-13.0.1-graph.buffers", "130001"},
+                                      std::pair{"zoo-12.8-graph.buffers", "26"}}) {
     const Recorded zoo = run("start", {{"STANDIN_PLAY", std::string(RECORDED "/") + file},
                                        {"STANDIN_VERSION", version},
                                        {"RANGESCOPE_CUDA_GRAPHS", "graph"}});
@@ -143,7 +148,9 @@ TEST(Cupti, WithoutCuptiTheProgramRunsAndTheCaptureSaysWhy) {
       {"too new", {{{"STANDIN_VERSION", "140000"}}, "is CUPTI 14.0.0"}},
       {"taken", {{{"STANDIN_FAULT", "subscriber_taken"}}, "held by CUPTI for Kineto"}},
       {"taken, old",
-       {{{"STANDIN_FAULT", "subscriber_taken"}, {"RANGESCOPE_CUPTI", CUPTI_OLD}, {"STANDIN_VERSION", "20"}},
+       {{{"STANDIN_FAULT", "subscriber_taken"},
+         {"RANGESCOPE_CUPTI", CUPTI_OLD},
+         {"STANDIN_VERSION", "20"}},
         "held by another tool"}},
       {"permission", {{{"STANDIN_FAULT", "no_permission"}}, "NVreg_RestrictProfilingToAdminUsers"}},
       {"no kernels", {{{"STANDIN_FAULT", "no_kernels"}}, "refused to trace kernels"}}};
@@ -168,7 +175,8 @@ TEST(Cupti, TheProgramsOwnProfilerRecordsAsWithoutUs) {
   EXPECT_EQ(gives_way.session.gpu_pauses[0].end_ns, model::kOpen);
   const model::Loss* loss = gives_way.loss("cupti_let_go");
   ASSERT_NE(loss, nullptr);
-  EXPECT_EQ(loss->detail.find("libstandin_kineto.so began "), loss->detail.find("libstandin_kineto"));
+  EXPECT_EQ(loss->detail.find("libstandin_kineto.so began "),
+            loss->detail.find("libstandin_kineto"));
 
   environment["RANGESCOPE_GIVE_WAY"] = "off";
   const Recorded keeps = run("kineto", environment);
@@ -231,11 +239,13 @@ TEST(Cupti, AKilledProcessKeepsWhatWasFlushed) {
   EXPECT_NE(killed.loss("gpu_stream_not_closed")->detail.find("100 ms"), std::string::npos);
 }
 
-// Flushes hold up launches: a program that fills buffers by itself is left alone. Of its seven turns the flusher may
-// find a few without a full buffer where the machine is loaded.
+// Flushes hold up launches: a program that fills buffers by itself is left alone. Of its seven
+// turns the flusher may find a few without a full buffer where the machine is loaded.
 TEST(Cupti, ABusyProgramIsNotFlushed) {
-  const fs::path log = fs::temp_directory_path() / ("rangescope-flushes-" + std::to_string(getpid()));
-  const Recorded busy = run("busy", {{"RANGESCOPE_FLUSH_INTERVAL", "200ms"}, {"STANDIN_FLUSH_LOG", log.string()}});
+  const fs::path log =
+      fs::temp_directory_path() / ("rangescope-flushes-" + std::to_string(getpid()));
+  const Recorded busy =
+      run("busy", {{"RANGESCOPE_FLUSH_INTERVAL", "200ms"}, {"STANDIN_FLUSH_LOG", log.string()}});
   std::ifstream file(log);
   const auto flushes = std::count(std::istreambuf_iterator<char>(file), {}, '\n');
   fs::remove(log);
@@ -265,7 +275,8 @@ TEST(Cupti, KernelsAreTimedByTheHardwareThatCan) {
   };
   const std::vector<std::pair<Environment, std::string>> cases = {
       {{{"STANDIN_VERSION", "130401"}}, "software: CUPTI_ERROR_SOMETHING"},  // another chip
-      {with("STANDIN_VERSION", "130001"), "software: the hardware trace of CUPTI before 13.4.1 can crash programs"},
+      {with("STANDIN_VERSION", "130001"),
+       "software: the hardware trace of CUPTI before 13.4.1 can crash programs"},
       {with("RANGESCOPE_CUPTI", CUPTI_OLD), "software: this CUPTI has no hardware trace"},
       {with("RANGESCOPE_HARDWARE_TIMES", "off"), "software: RANGESCOPE_HARDWARE_TIMES=off"},
       {with("RANGESCOPE_COUNTERS", "/nonexistent"), "software: counters are collected"}};
@@ -277,8 +288,10 @@ TEST(Cupti, KernelsAreTimedByTheHardwareThatCan) {
   Environment asked = with("STANDIN_VERSION", "130001");
   asked["RANGESCOPE_HARDWARE_TIMES"] = "on";
   EXPECT_EQ(times_of(run("zoo", asked)), "hardware");
-  // What the hardware holds is asked for also while a program fills buffers: at all of its thirty turns but few.
-  const fs::path log = fs::temp_directory_path() / ("rangescope-flushes-" + std::to_string(getpid()));
+  // What the hardware holds is asked for also while a program fills buffers: at all of its thirty
+  // turns but few.
+  const fs::path log =
+      fs::temp_directory_path() / ("rangescope-flushes-" + std::to_string(getpid()));
   Environment often = with("RANGESCOPE_FLUSH_INTERVAL", "50ms");
   often["STANDIN_FLUSH_LOG"] = log.string();
   EXPECT_GE(run("busy", often).session.kernels.size(), 10000u);
@@ -289,7 +302,8 @@ TEST(Cupti, KernelsAreTimedByTheHardwareThatCan) {
 
 TEST(Cupti, EndsThatRunNoExitHandlers) {
   EXPECT_EQ(WEXITSTATUS(run("quick_exit").status), 3);
-  EXPECT_EQ(run("reset").session.kernels.size(), 10u);  // context destruction flushes, even before _exit
+  EXPECT_EQ(run("reset").session.kernels.size(),
+            10u);  // context destruction flushes, even before _exit
 }
 
 TEST(Cupti, TheChildOfAForkLeavesTheStreamAlone) {

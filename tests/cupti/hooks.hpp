@@ -1,4 +1,5 @@
-// Between the stand-in libcuda.so.1 and the stand-in libcupti.so: what the driver tells a CUPTI that is loaded.
+// Between the stand-in libcuda.so.1 and the stand-in libcupti.so: what the driver tells a CUPTI
+// that is loaded.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,12 @@ struct Work {
 
 /// Set by libcupti.so when it is loaded; all null until then.
 struct Hooks {
-  /// `parameters`: the call's struct of generated_cuda_meta.h, `symbol` the kernel's name; null where there is none.
-  void (*enter)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
-                const char* symbol);
-  void (*exit)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
-               std::uint64_t start_ns, std::uint64_t end_ns, int result);
+  /// `parameters`: the call's struct of generated_cuda_meta.h, `symbol` the kernel's name; null
+  /// where there is none.
+  void (*enter)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
+                const void* parameters, const char* symbol);
+  void (*exit)(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
+               const void* parameters, std::uint64_t start_ns, std::uint64_t end_ns, int result);
   void (*kernel)(const Work& work);
   void (*copy)(const Work& work);
   void (*set)(const Work& work);

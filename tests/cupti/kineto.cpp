@@ -1,6 +1,6 @@
-// A profiler inside the program, as PyTorch's Kineto is one: linked with CUPTI, it asks for the subscription when it is
-// first used, once, and takes the default clock, which counts from 1970. STANDIN_SHARES=1: it shares CUPTI, as XLA does
-// from CUDA 13.3 on.
+// A profiler inside the program, as PyTorch's Kineto is one: linked with CUPTI, it asks for the
+// subscription when it is first used, once, and takes the default clock, which counts from 1970.
+// STANDIN_SHARES=1: it shares CUPTI, as XLA does from CUDA 13.3 on.
 #include <cupti.h>
 
 #include <cstdint>
@@ -25,12 +25,14 @@ void CUPTIAPI request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* mo
   *most = 0;
 }
 
-void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                       std::size_t valid) {
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
     ++kernels;
-    if (reinterpret_cast<const CUpti_ActivityKernel9*>(record)->start + kSecond_ns < began_ns) ++early;
+    if (reinterpret_cast<const CUpti_ActivityKernel9*>(record)->start + kSecond_ns < began_ns)
+      ++early;
   }
   std::free(buffer);
 }
@@ -60,9 +62,9 @@ CUptiResult subscribe() {
 }  // namespace
 
 // Of CUDA 13.3, which the headers may lack.
-extern "C" CUptiResult cuptiActivityRegisterCallbacks_v2(CUpti_SubscriberHandle,
-                                                         void (*)(std::uint8_t**, std::size_t*, std::size_t*, void*),
-                                                         void (*)(std::uint8_t*, std::size_t, std::size_t, void*));
+extern "C" CUptiResult cuptiActivityRegisterCallbacks_v2(
+    CUpti_SubscriberHandle, void (*)(std::uint8_t**, std::size_t*, std::size_t*, void*),
+    void (*)(std::uint8_t*, std::size_t, std::size_t, void*));
 extern "C" CUptiResult cuptiActivityEnable_v2(CUpti_SubscriberHandle, CUpti_ActivityKind, void*);
 extern "C" CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle, CUpti_ActivityKind, void*);
 
@@ -73,7 +75,8 @@ extern "C" void kineto_begin() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   if (began_ns != 0) return;  // already
-  began_ns = static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+  began_ns = static_cast<std::uint64_t>(now.tv_sec) * 1000000000u +
+             static_cast<std::uint64_t>(now.tv_nsec);
   if (shares()) {
     cuptiActivityRegisterCallbacks_v2(handle, shared_request, shared_complete);
     cuptiActivityEnable_v2(handle, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, nullptr);

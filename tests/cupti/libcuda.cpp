@@ -1,9 +1,9 @@
-// A stand-in for the CUDA driver: just enough of its API for the victim. Kernels "run" for as long as their first
-// argument says (nanoseconds, one stream after the other is not modelled), graphs can be captured, instantiated and
-// launched.
+// A stand-in for the CUDA driver: just enough of its API for the victim. Kernels "run" for as long
+// as their first argument says (nanoseconds, one stream after the other is not modelled), graphs
+// can be captured, instantiated and launched.
 //
-// Like the real driver it loads the library that CUDA_INJECTION64_PATH names and calls its InitializeInjection in
-// cuInit.
+// Like the real driver it loads the library that CUDA_INJECTION64_PATH names and calls its
+// InitializeInjection in cuInit.
 #include <cupti.h>
 #include <dlfcn.h>
 #include <sys/file.h>
@@ -59,7 +59,8 @@ thread_local std::uint32_t current = 0;  // the thread's context; 0: the first o
 std::uint64_t now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 std::uint32_t number(CUstream stream) {
@@ -69,11 +70,13 @@ std::uint32_t number(CUstream stream) {
 
 // One driver call: callbacks and record around whatever `body` does with the correlation id.
 template <typename Body>
-CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr, const char* symbol = nullptr) {
+CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
+              const char* symbol = nullptr) {
   // As CUPTI 13.0 on an H200, which begins at small numbers again when its timeline was off.
   static const char* const again = std::getenv("STANDIN_CORRELATIONS");
   const std::uint32_t number = next_correlation++;
-  const std::uint32_t correlation = again == nullptr ? number : 1 + number % static_cast<unsigned>(std::atoi(again));
+  const std::uint32_t correlation =
+      again == nullptr ? number : 1 + number % static_cast<unsigned>(std::atoi(again));
   std::uint64_t data = 0;
   if (hooks.enter) hooks.enter(cbid, correlation, &data, parameters, symbol);
   const std::uint64_t start = now();
@@ -89,11 +92,13 @@ CUresult call(std::uint32_t cbid, Body&& body, const void* parameters = nullptr,
 
 // Memory is never looked into, and there are 16 GiB of it.
 constexpr std::uint64_t kMemory = 1ull << 34;
-CUdeviceptr next_memory = 4096;  // small: a kernel takes as long as its first parameter says, an address or not
+CUdeviceptr next_memory =
+    4096;  // small: a kernel takes as long as its first parameter says, an address or not
 std::map<CUdeviceptr, std::uint64_t> in_use;
 
 template <typename Parameters>
-CUresult allocate(std::uint32_t cbid, CUdeviceptr* memory, std::uint64_t bytes, const Parameters& given) {
+CUresult allocate(std::uint32_t cbid, CUdeviceptr* memory, std::uint64_t bytes,
+                  const Parameters& given) {
   const auto take = [&](std::uint32_t) {
     const std::lock_guard<std::mutex> guard(lock);
     std::uint64_t used = 0;
@@ -151,8 +156,9 @@ FILE* ran_file() {
 }
 
 void run_node(const Node& node, std::uint32_t correlation, std::uint32_t stream, std::uint64_t id) {
-  FILE* const ran = ran_file();                     // for the stand-in PM sampling of another process
-  if (ran != nullptr) flock(fileno(ran), LOCK_EX);  // which does not look between a start and its line
+  FILE* const ran = ran_file();  // for the stand-in PM sampling of another process
+  if (ran != nullptr)
+    flock(fileno(ran), LOCK_EX);  // which does not look between a start and its line
   standin::Work work = queue(correlation, stream, node.duration);
   work.name = node.name;
   work.grid = node.grid;
@@ -178,7 +184,8 @@ void standin_set_hooks(const standin::Hooks* given) {
 
 // STANDIN_INIT_ERROR: the machine has a driver, but cuInit fails.
 CUresult cuInit(unsigned) {
-  if (const char* error = std::getenv("STANDIN_INIT_ERROR")) return static_cast<CUresult>(std::atoi(error));
+  if (const char* error = std::getenv("STANDIN_INIT_ERROR"))
+    return static_cast<CUresult>(std::atoi(error));
   const std::lock_guard<std::mutex> guard(lock);
   if (up) return CUDA_SUCCESS;
   up = true;
@@ -241,7 +248,8 @@ CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream stream) {
   const cuMemAllocAsync_params given{memory, bytes, stream};
   return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync, memory, bytes, given);
 }
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* memory, size_t bytes, CUmemoryPool pool, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* memory, size_t bytes, CUmemoryPool pool,
+                                 CUstream stream) {
   const cuMemAllocFromPoolAsync_params given{memory, bytes, pool, stream};
   return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemAllocFromPoolAsync, memory, bytes, given);
 }
@@ -251,7 +259,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned flags) {
 }
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   const cuMemHostAlloc_params given{memory, bytes, flags};
-  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc, reinterpret_cast<CUdeviceptr*>(memory), bytes, given);
+  return allocate(CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc, reinterpret_cast<CUdeviceptr*>(memory),
+                  bytes, given);
 }
 CUresult cuMemFree_v2(CUdeviceptr memory) {
   const cuMemFree_v2_params given{memory};
@@ -263,7 +272,8 @@ CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream) {
 }
 CUresult cuMemFreeHost(void* memory) {
   const cuMemFreeHost_params given{memory};
-  return release(CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost, reinterpret_cast<CUdeviceptr>(memory), given);
+  return release(CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost, reinterpret_cast<CUdeviceptr>(memory),
+                 given);
 }
 
 // Streams are numbers from 21 on, events are numbers from 1 on.
@@ -315,8 +325,8 @@ CUresult cuCtxDestroy_v2(CUcontext) {
 }
 
 // The function is its name, the first kernel parameter its duration.
-CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned,
-                        unsigned, CUstream stream, void** parameters, void**) {
+CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, unsigned block,
+                        unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
   cuLaunchKernel_params given{};
   given.gridDimX = grid;
   given.blockDimX = block;
@@ -333,7 +343,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid, unsigned, unsigned, 
     }
     run_node(node, correlation, number(stream), 0);
   };
-  return call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, run, &given, reinterpret_cast<const char*>(function));
+  return call(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, run, &given,
+              reinterpret_cast<const char*>(function));
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
@@ -412,8 +423,8 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return call(CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture, [&](std::uint32_t) {
     const std::lock_guard<std::mutex> guard(lock);
-    const auto at =
-        std::find_if(captures.begin(), captures.end(), [&](const Capture& c) { return c.stream == stream; });
+    const auto at = std::find_if(captures.begin(), captures.end(),
+                                 [&](const Capture& c) { return c.stream == stream; });
     if (at == captures.end()) return CUDA_ERROR_ILLEGAL_STATE;
     const bool broken = at->broken;
     *graph = broken ? nullptr : reinterpret_cast<CUgraph>(at->graph);

@@ -1,12 +1,15 @@
-// A stand-in for CUPTI: the functions that the collector uses, writing activity records as a given release does.
+// A stand-in for CUPTI: the functions that the collector uses, writing activity records as a given
+// release does.
 //
-// STANDIN_VERSION: what cuptiGetVersion says (default 130001); record layouts follow it. STANDIN_FAULT:
-// subscriber_taken, no_permission, no_kernels, drop (no buffer is ever accepted twice). STANDIN_PLAY: a file of
-// recorded activity buffers (layout below), whose records are delivered at the first flush, once. What a release lacks
-// (cuptiSubscribe_v2 before 13) is not hidden: STANDIN_OLD builds leave it out.
+// STANDIN_VERSION: what cuptiGetVersion says (default 130001); record layouts follow it.
+// STANDIN_FAULT: subscriber_taken, no_permission, no_kernels, drop (no buffer is ever accepted
+// twice). STANDIN_PLAY: a file of recorded activity buffers (layout below), whose records are
+// delivered at the first flush, once. What a release lacks (cuptiSubscribe_v2 before 13) is not
+// hidden: STANDIN_OLD builds leave it out.
 //
-// Recorded buffers: repeated { u64 'BUF', u64 bytes, u64 thread, records, { u64 pointer, u64 length, text }..., u64 0,
-// u64 0 }; the pairs give the text behind each kernel-name pointer in the records.
+// Recorded buffers: repeated { u64 'BUF', u64 bytes, u64 thread, records, { u64 pointer, u64
+// length, text }..., u64 0, u64 0 }; the pairs give the text behind each kernel-name pointer in the
+// records.
 #include <cupti.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -98,14 +101,17 @@ Subscriber& of(CUpti_SubscriberHandle handle) {
 std::uint64_t real_time() {
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 std::uint64_t monotonic() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
-// CUPTI's own clock: ours with an offset that is read once, so that a wait between two reads bends no single time.
+// CUPTI's own clock: ours with an offset that is read once, so that a wait between two reads bends
+// no single time.
 std::uint64_t to_cupti_time(std::uint64_t at) {
   static const std::uint64_t offset = real_time() - monotonic();
   return at + offset;
@@ -123,14 +129,17 @@ std::size_t record_size(int kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return v >= 130000 ? sizeof(CUpti_ActivityKernel10) : sizeof(CUpti_ActivityKernel9);
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return v >= 26 ? sizeof(CUpti_ActivityMemcpy6) : sizeof(CUpti_ActivityMemcpy5);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return v >= 26 ? sizeof(CUpti_ActivityMemcpy6) : sizeof(CUpti_ActivityMemcpy5);
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return v >= 26 ? sizeof(CUpti_ActivitySynchronization2) : sizeof(CUpti_ActivitySynchronization);
+      return v >= 26 ? sizeof(CUpti_ActivitySynchronization2)
+                     : sizeof(CUpti_ActivitySynchronization);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return v >= 21 ? sizeof(CUpti_ActivityGraphTrace2) : sizeof(CUpti_ActivityGraphTrace);
-    case CUPTI_ACTIVITY_KIND_DEVICE: return v >= 26 ? sizeof(CUpti_ActivityDevice5) : sizeof(CUpti_ActivityDevice4);
+    case CUPTI_ACTIVITY_KIND_DEVICE:
+      return v >= 26 ? sizeof(CUpti_ActivityDevice5) : sizeof(CUpti_ActivityDevice4);
     case CUPTI_ACTIVITY_KIND_CONTEXT:
       return v >= 26   ? sizeof(CUpti_ActivityContext3)
              : v >= 23 ? sizeof(CUpti_ActivityContext2)
@@ -171,7 +180,8 @@ void append(Subscriber& to, const void* record, std::size_t bytes) {
   }
   // A client that promises buffers of zeroes and gives others loses their records.
   std::uint8_t* const at = to.buffer + to.used;
-  if (to.zeroed_buffers && std::any_of(at, at + bytes, [](std::uint8_t byte) { return byte != 0; })) {
+  if (to.zeroed_buffers &&
+      std::any_of(at, at + bytes, [](std::uint8_t byte) { return byte != 0; })) {
     ++to.dropped;
     return;
   }
@@ -190,8 +200,9 @@ void emit(Record record, CUpti_ActivityKind kind) {
   }
 }
 
-// STANDIN_IMPOSSIBLE=kernel:backward makes the times of the first kernel impossible: `backward`, it ends before it
-// starts; `early`, it starts before its launch; `later` and `past`, it is of another clock. So of copy, set and graph.
+// STANDIN_IMPOSSIBLE=kernel:backward makes the times of the first kernel impossible: `backward`, it
+// ends before it starts; `early`, it starts before its launch; `later` and `past`, it is of another
+// clock. So of copy, set and graph.
 template <typename Record>
 void spoil(Record& record, const char* work) {
   static const std::string wanted = [] {
@@ -328,8 +339,8 @@ void on_context() {
   emit(context, CUPTI_ACTIVITY_KIND_CONTEXT);
 }
 
-void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, CUpti_ApiCallbackSite site,
-               const void* parameters, const char* symbol, int result) {
+void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
+               CUpti_ApiCallbackSite site, const void* parameters, const char* symbol, int result) {
   CUpti_CallbackData call{};
   call.callbackSite = site;
   call.correlationData = data;
@@ -342,13 +353,13 @@ void call_back(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* dat
   tell(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &call);
 }
 
-void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
-              const char* symbol) {
+void on_enter(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
+              const void* parameters, const char* symbol) {
   call_back(cbid, correlation, data, CUPTI_API_ENTER, parameters, symbol, 0);
 }
 
-void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data, const void* parameters,
-                  std::uint64_t start, std::uint64_t end, int result) {
+void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* data,
+                  const void* parameters, std::uint64_t start, std::uint64_t end, int result) {
   call_back(cbid, correlation, data, CUPTI_API_EXIT, parameters, nullptr, result);
   if (!recorded_calls.contains(cbid)) return;
   CUpti_ActivityAPI record{};
@@ -356,8 +367,8 @@ void on_exit_call(std::uint32_t cbid, std::uint32_t correlation, std::uint64_t* 
   record.start = client_time(start);
   record.end = client_time(end);
   record.processId = static_cast<std::uint32_t>(getpid());
-  record.threadId =
-      kernel_thread_ids ? static_cast<std::uint32_t>(syscall(SYS_gettid)) : static_cast<std::uint32_t>(pthread_self());
+  record.threadId = kernel_thread_ids ? static_cast<std::uint32_t>(syscall(SYS_gettid))
+                                      : static_cast<std::uint32_t>(pthread_self());
   record.correlationId = correlation;
   emit(record, CUPTI_ACTIVITY_KIND_DRIVER);
 }
@@ -378,8 +389,8 @@ void on_graph_made(std::uint64_t graph) {
 
 void on_node(std::uint64_t node, std::uint64_t original) {
   standin::pc_node_made(node);
-  resource(original ? CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED : CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, nullptr,
-           reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraphNode>(original));
+  resource(original ? CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED : CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+           nullptr, reinterpret_cast<CUgraphNode>(node), reinterpret_cast<CUgraphNode>(original));
 }
 
 void on_context_end() {
@@ -451,13 +462,16 @@ bool records_kernels() {
 }
 
 [[gnu::constructor]] void hook_the_driver() {
-  static constexpr standin::Hooks kHooks{on_enter, on_exit_call, on_kernel,      on_copy,       on_set, on_sync,
-                                         on_graph, on_context,   on_context_end, on_graph_made, on_node};
-  if (auto* set = reinterpret_cast<void (*)(const standin::Hooks*)>(dlsym(RTLD_DEFAULT, "standin_set_hooks")))
+  static constexpr standin::Hooks kHooks{on_enter,       on_exit_call,  on_kernel, on_copy,
+                                         on_set,         on_sync,       on_graph,  on_context,
+                                         on_context_end, on_graph_made, on_node};
+  if (auto* set = reinterpret_cast<void (*)(const standin::Hooks*)>(
+          dlsym(RTLD_DEFAULT, "standin_set_hooks")))
     set(&kHooks);
 }
 
-CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data, bool shares) {
+CUptiResult take_subscriber(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
+                            bool shares) {
   if (fault("subscriber_taken")) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   if (fault("no_permission")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   const bool first = subscribers[0].function == nullptr && subscribers[1].function == nullptr;
@@ -489,12 +503,14 @@ CUptiResult cuptiGetVersion(uint32_t* out) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
-  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
-          : result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES          ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
-                                                                   : "CUPTI_ERROR_SOMETHING";
+  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+              ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+          : result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+                                                          : "CUPTI_ERROR_SOMETHING";
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data) {
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function,
+                           void* data) {
   return take_subscriber(handle, function, data, false);
 }
 #ifndef STANDIN_OLD
@@ -502,15 +518,17 @@ CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc fu
 CUptiResult cuptiActivityEnableHWTrace(uint8_t) {
   return std::getenv("STANDIN_BLACKWELL") != nullptr ? CUPTI_SUCCESS : CUPTI_ERROR_NOT_SUPPORTED;
 }
-CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function, void* data,
-                              CUpti_SubscriberParams* params) {
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc function,
+                              void* data, CUpti_SubscriberParams* params) {
   struct {
     CUpti_SubscriberParams before;
     std::uint8_t shared, reserved[7];
   } since_13_2{};
   if (params) std::memcpy(&since_13_2, params, std::min(params->structSize, sizeof since_13_2));
-  const CUptiResult result = take_subscriber(handle, function, data, version() >= 130300 && since_13_2.shared != 0);
-  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params && params->oldSubscriberName) {
+  const CUptiResult result =
+      take_subscriber(handle, function, data, version() >= 130300 && since_13_2.shared != 0);
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params &&
+      params->oldSubscriberName) {
     std::snprintf(params->oldSubscriberName, params->oldSubscriberSize, "CUPTI for Kineto");
   }
   return result;
@@ -523,8 +541,8 @@ CUptiResult cuptiActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_Activit
   of(handle).kinds.erase(kind);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle, CUpti_ActivityAttribute attribute, size_t*,
-                                         void* value) {
+CUptiResult cuptiActivitySetAttribute_v2(CUpti_SubscriberHandle handle,
+                                         CUpti_ActivityAttribute attribute, size_t*, void* value) {
   if (attribute == CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER)
     of(handle).zeroed_buffers = *static_cast<const std::uint8_t*>(value) != 0;
   return CUPTI_SUCCESS;
@@ -546,7 +564,8 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc f
 }
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable) {
   if (old() != CUPTI_SUCCESS) return old();
-  static Enabled<std::uint32_t> spent;  // what was turned off is never recorded again (CUDA 13.0 on an H100)
+  static Enabled<std::uint32_t>
+      spent;  // what was turned off is never recorded again (CUDA 13.0 on an H100)
   if (enable && !spent.contains(cbid)) {
     recorded_calls.insert(cbid);
     subscribers[0].kinds.insert(CUPTI_ACTIVITY_KIND_DRIVER);
@@ -567,14 +586,16 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
   of(handle).shared_complete = nullptr;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
-                                CUpti_CallbackId id) {
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle,
+                                CUpti_CallbackDomain domain, CUpti_CallbackId id) {
   auto& callbacks = of(handle).callbacks;
-  // Those that were turned off and on too often never come again (CUPTI 13.0 on an H200, from the sixth time on).
+  // Those that were turned off and on too often never come again (CUPTI 13.0 on an H200, from the
+  // sixth time on).
   static const char* const often = std::getenv("STANDIN_CALLBACKS_OFTEN");
   static std::map<CUpti_CallbackId, int> turned_on;
   const bool calls = domain == CUPTI_CB_DOMAIN_DRIVER_API;
-  if (enable && calls && often != nullptr && ++turned_on[id] > std::atoi(often)) return CUPTI_SUCCESS;
+  if (enable && calls && often != nullptr && ++turned_on[id] > std::atoi(often))
+    return CUPTI_SUCCESS;
   if (enable) {
     callbacks.insert({domain, id});
   } else {
@@ -618,7 +639,8 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc aske
   return old();
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
-  if (fault("no_kernels") && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) return CUPTI_ERROR_NOT_SUPPORTED;
+  if (fault("no_kernels") && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+    return CUPTI_ERROR_NOT_SUPPORTED;
   if (old() != CUPTI_SUCCESS) return old();
   subscribers[0].kinds.insert(kind);
   return CUPTI_SUCCESS;
@@ -660,8 +682,10 @@ CUptiResult cuptiGetTimestamp(uint64_t* time) {
   *time = clock_of_client ? clock_of_client() : to_cupti_time(monotonic());
   return CUPTI_SUCCESS;
 }
-// Handles of the stand-in driver are their own numbers; there are contexts and streams that it does not know.
-CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread, uint32_t* id) {
+// Handles of the stand-in driver are their own numbers; there are contexts and streams that it does
+// not know.
+CUptiResult cuptiGetStreamIdEx(CUcontext context, CUstream stream, uint8_t per_thread,
+                               uint32_t* id) {
   if (context == nullptr) return CUPTI_ERROR_INVALID_CONTEXT;
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
   if (handle > 10000) return CUPTI_ERROR_INVALID_STREAM;

@@ -1,15 +1,18 @@
-// The stand-in CUPTI's PC sampling: the order of calls that the real one wants (13.0 on an H200), and its refusals.
+// The stand-in CUPTI's PC sampling: the order of calls that the real one wants (13.0 on an H200),
+// and its refusals.
 //
-// Enable, SetConfigurationAttribute (mode, start/stop control, a buffer), Start, kernels, Stop, GetData into another
-// buffer until nothing is left, Disable. A kernel with grid g gives, of its own correlation:
+// Enable, SetConfigurationAttribute (mode, start/stop control, a buffer), Start, kernels, Stop,
+// GetData into another buffer until nothing is left, Disable. A kernel with grid g gives, of its
+// own correlation:
 //   0x10  g long_scoreboard, of them half also as _not_issued     line 112 of /src/gemm.cu
 //   0x20  2 wait and 3 selected                                   line 7 of it
-// Kernels of graphs have the correlation of the graph's launch, and no instructions where the graph was instantiated
-// before Enable. Line information is in the cubin that the context loads alone,
-// whose bytes are gone behind the callback. STANDIN_FAULT: pc_denied (Enable), pc_start, pc_full (the first GetData).
-// STANDIN_PCS: how many instructions are kept between two calls of GetData; more are lost without a word.
-// It crashes where the real one hangs or does: a context or process ends while it is enabled; while it is started a
-// stream is captured, or a kernel of NCCL is launched.
+// Kernels of graphs have the correlation of the graph's launch, and no instructions where the graph
+// was instantiated before Enable. Line information is in the cubin that the context loads alone,
+// whose bytes are gone behind the callback. STANDIN_FAULT: pc_denied (Enable), pc_start, pc_full
+// (the first GetData). STANDIN_PCS: how many instructions are kept between two calls of GetData;
+// more are lost without a word. It crashes where the real one hangs or does: a context or process
+// ends while it is enabled; while it is started a stream is captured, or a kernel of NCCL is
+// launched.
 #include <cupti_pcsampling.h>
 #include <elf.h>
 
@@ -27,9 +30,10 @@
 
 namespace {
 
-constexpr const char* kReasons[] = {
-    "smsp__pcsamp_warps_issue_stalled_long_scoreboard", "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued",
-    "smsp__pcsamp_warps_issue_stalled_wait", "smsp__pcsamp_warps_issue_stalled_selected"};
+constexpr const char* kReasons[] = {"smsp__pcsamp_warps_issue_stalled_long_scoreboard",
+                                    "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued",
+                                    "smsp__pcsamp_warps_issue_stalled_wait",
+                                    "smsp__pcsamp_warps_issue_stalled_selected"};
 constexpr std::uint64_t kCrc = 0xff6ad81d;
 constexpr std::uint32_t kFirst = 10;  // index of a reason is not its place
 
@@ -87,8 +91,8 @@ void keep(const char* function, std::uint64_t offset, std::uint32_t correlation,
   if (most != nullptr && kept.size() >= static_cast<std::size_t>(std::atoi(most))) return;
   Instruction made{function, offset, correlation, {}};
   for (const auto& reason : reasons) {
-    const bool asked =
-        std::find(wanted.begin(), wanted.end(), std::uint32_t{reason.pcSamplingStallReasonIndex}) != wanted.end();
+    const bool asked = std::find(wanted.begin(), wanted.end(),
+                                 std::uint32_t{reason.pcSamplingStallReasonIndex}) != wanted.end();
     if (asked && reason.samples > 0) made.reasons.push_back(reason);
   }
   kept.push_back(std::move(made));
@@ -133,7 +137,8 @@ void standin::load_module(void (*tell)(const CUpti_ModuleResourceData&)) {
 extern "C" {
 
 CUptiResult cuptiPCSamplingEnable(CUpti_PCSamplingEnableParams* params) {
-  if (params->size != CUpti_PCSamplingEnableParamsSize || params->ctx == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_PCSamplingEnableParamsSize || params->ctx == nullptr)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   if (fault("pc_denied")) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
   const std::lock_guard<std::mutex> guard(lock);
   if (enabled) return CUPTI_ERROR_INVALID_OPERATION;
@@ -151,12 +156,14 @@ CUptiResult cuptiPCSamplingDisable(CUpti_PCSamplingDisableParams* params) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPCSamplingGetNumStallReasons(CUpti_PCSamplingGetNumStallReasonsParams* params) {
-  if (params->size != CUpti_PCSamplingGetNumStallReasonsParamsSize) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_PCSamplingGetNumStallReasonsParamsSize)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   *params->numStallReasons = std::size(kReasons);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPCSamplingGetStallReasons(CUpti_PCSamplingGetStallReasonsParams* params) {
-  if (params->size != CUpti_PCSamplingGetStallReasonsParamsSize || params->numStallReasons != std::size(kReasons))
+  if (params->size != CUpti_PCSamplingGetStallReasonsParamsSize ||
+      params->numStallReasons != std::size(kReasons))
     return CUPTI_ERROR_INVALID_PARAMETER;
   for (std::uint32_t i = 0; i < std::size(kReasons); ++i) {
     params->stallReasonIndex[i] = kFirst + i;
@@ -164,8 +171,10 @@ CUptiResult cuptiPCSamplingGetStallReasons(CUpti_PCSamplingGetStallReasonsParams
   }
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurationInfoParams* params) {
-  if (params->size != CUpti_PCSamplingConfigurationInfoParamsSize) return CUPTI_ERROR_INVALID_PARAMETER;
+CUptiResult cuptiPCSamplingSetConfigurationAttribute(
+    CUpti_PCSamplingConfigurationInfoParams* params) {
+  if (params->size != CUpti_PCSamplingConfigurationInfoParamsSize)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   const std::lock_guard<std::mutex> guard(lock);
   if (!enabled || started) return CUPTI_ERROR_INVALID_OPERATION;
   for (std::size_t i = 0; i < params->numAttributes; ++i) {
@@ -173,11 +182,13 @@ CUptiResult cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurati
     const auto& data = attribute.attributeData;
     switch (attribute.attributeType) {
       case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON:
-        wanted.assign(data.stallReasonData.pStallReasonIndex,
-                      data.stallReasonData.pStallReasonIndex + data.stallReasonData.stallReasonCount);
+        wanted.assign(
+            data.stallReasonData.pStallReasonIndex,
+            data.stallReasonData.pStallReasonIndex + data.stallReasonData.stallReasonCount);
         break;
       case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE:
-        serialized = data.collectionModeData.collectionMode == CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
+        serialized = data.collectionModeData.collectionMode ==
+                     CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
         break;
       case CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL:
         control = data.enableStartStopControlData.enableStartStopControl != 0;
@@ -193,9 +204,11 @@ CUptiResult cuptiPCSamplingSetConfigurationAttribute(CUpti_PCSamplingConfigurati
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPCSamplingStart(CUpti_PCSamplingStartParams* params) {
-  if (params->size != CUpti_PCSamplingStartParamsSize || fault("pc_start")) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_PCSamplingStartParamsSize || fault("pc_start"))
+    return CUPTI_ERROR_INVALID_PARAMETER;
   const std::lock_guard<std::mutex> guard(lock);
-  if (!enabled || started || !control || !serialized || own == nullptr) return CUPTI_ERROR_INVALID_OPERATION;
+  if (!enabled || started || !control || !serialized || own == nullptr)
+    return CUPTI_ERROR_INVALID_OPERATION;
   started = true;
   return CUPTI_SUCCESS;
 }
@@ -222,7 +235,8 @@ CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
   data.totalSamples = std::exchange(total, 0);
   data.nonUsrKernelsTotalSamples = std::exchange(other, 0);
   data.droppedSamples = 0;
-  data.totalNumPcs = std::min<std::size_t>(kept.size(), std::min<std::size_t>(data.collectNumPcs, 3));
+  data.totalNumPcs =
+      std::min<std::size_t>(kept.size(), std::min<std::size_t>(data.collectNumPcs, 3));
   static std::map<std::string, char*> names;  // each function's is the same for all its records
   for (std::size_t i = 0; i < data.totalNumPcs; ++i) {
     char*& name = names[kept[i].function];
@@ -231,7 +245,8 @@ CUptiResult cuptiPCSamplingGetData(CUpti_PCSamplingGetDataParams* params) {
     if (pc.size != sizeof pc || pc.stallReason == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
     pc.cubinCrc = kCrc;
     pc.pcOffset = kept[i].offset;
-    pc.functionIndex = static_cast<std::uint32_t>(std::distance(names.begin(), names.find(kept[i].function)));
+    pc.functionIndex =
+        static_cast<std::uint32_t>(std::distance(names.begin(), names.find(kept[i].function)));
     pc.functionName = name;
     pc.correlationId = kept[i].correlation;
     pc.stallReasonCount = kept[i].reasons.size();
@@ -252,7 +267,8 @@ CUptiResult cuptiGetCubinCrc(CUpti_GetCubinCrcParams* params) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetSassToSourceCorrelation(CUpti_GetSassToSourceCorrelationParams* params) {
-  if (params->size != CUpti_GetSassToSourceCorrelationParamsSize) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->size != CUpti_GetSassToSourceCorrelationParamsSize)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   if (!is_cubin(params->cubin, params->cubinSize)) return CUPTI_ERROR_INVALID_MODULE;
   if (std::strstr(params->functionName, "gemm") == nullptr) return CUPTI_ERROR_UNKNOWN;
   params->lineNumber = params->pcOffset == 0x10 ? 112 : 7;

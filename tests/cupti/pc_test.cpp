@@ -1,5 +1,5 @@
-// Samples of the program counter end to end without a GPU: the injected library drives the stand-in (pc_sampling.cpp
-// says what it gives), and what it writes is read back.
+// Samples of the program counter end to end without a GPU: the injected library drives the stand-in
+// (pc_sampling.cpp says what it gives), and what it writes is read back.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -10,7 +10,8 @@
 namespace rangescope {
 namespace {
 
-constexpr const char* kPlan = "rangescope-counters 1\npc 1\nper range\nrounds 2\nskip-first 0\ntrace-first 2\n";
+constexpr const char* kPlan =
+    "rangescope-counters 1\npc 1\nper range\nrounds 2\nskip-first 0\ntrace-first 2\n";
 constexpr const char* kDecode = "include p x - - ndecode\n";
 
 Recorded sampled(const std::string& scene, int times, const std::string& include = kDecode,
@@ -26,15 +27,17 @@ Recorded sampled(const std::string& scene, int times, const std::string& include
 }
 
 // {short name, offset, file, line, reason}: samples
-using Counts = std::map<std::tuple<std::string, std::uint64_t, std::string, std::uint32_t, std::string>, std::uint64_t>;
+using Counts =
+    std::map<std::tuple<std::string, std::uint64_t, std::string, std::uint32_t, std::string>,
+             std::uint64_t>;
 
 Counts counts(const model::Session& s) {
   Counts out;
   for (const model::PcSample& sample : s.pc.samples) {
     const model::PcPlace& place = s.pc.places.at(sample.place);
     out[{std::string(s.strings.view(s.kernel_names.at(place.function).short_name)), place.offset,
-         std::string(s.strings.view(place.file)), place.line, std::string(s.strings.view(sample.reason))}] +=
-        sample.samples;
+         std::string(s.strings.view(place.file)), place.line,
+         std::string(s.strings.view(sample.reason))}] += sample.samples;
   }
   return out;
 }
@@ -65,11 +68,13 @@ TEST(Pc, ASampleIsOfTheKernelOfItsLaunch) {
     const model::Launch& launch = got.session.launches.at(sample.launch);
     std::string path;
     for (const model::Range& range : got.session.ranges)
-      if (range.thread == launch.thread && range.start_ns <= launch.start_ns && launch.start_ns <= range.end_ns)
+      if (range.thread == launch.thread && range.start_ns <= launch.start_ns &&
+          launch.start_ns <= range.end_ns)
         path += "/" + std::string(got.session.strings.view(range.name));
     of_range[path] += sample.samples;
   }
-  const std::map<std::string, std::uint64_t> expected = {{"/step", 2 * 8}, {"/step/decode", 2 * (21 + 6)}};
+  const std::map<std::string, std::uint64_t> expected = {{"/step", 2 * 8},
+                                                         {"/step/decode", 2 * (21 + 6)}};
   EXPECT_EQ(of_range, expected);
 }
 
@@ -81,7 +86,8 @@ TEST(Pc, KernelsOfGraphsAreOfTheGraphsLaunch) {
   EXPECT_EQ(all.at({"reduce", 0x10, "", 0, "long_scoreboard"}), 32u);
   for (const model::PcSample& sample : got.session.pc.samples)
     EXPECT_EQ(got.session.launches.at(sample.launch).kind, model::LaunchKind::kGraph);
-  EXPECT_EQ(got.loss("pc_samples_unknown"), nullptr) << "the context was ready before the graph was made";
+  EXPECT_EQ(got.loss("pc_samples_unknown"), nullptr)
+      << "the context was ready before the graph was made";
 }
 
 TEST(Pc, NothingIsSampledWhileAStreamIsCaptured) {
@@ -95,26 +101,32 @@ TEST(Pc, EndsBeforeTheFirstKernelOfNccl) {
   EXPECT_EQ(got.status, 0);
   ASSERT_NE(got.loss("gpu_partial"), nullptr);
   EXPECT_NE(got.loss("gpu_partial")->detail.find("NCCL"), std::string::npos);
-  const Recorded first = sampled("nccl", 40, "skip-first 18\n" + std::string(kDecode));  // sampled, or about to be
+  const Recorded first =
+      sampled("nccl", 40, "skip-first 18\n" + std::string(kDecode));  // sampled, or about to be
   EXPECT_EQ(first.status, 0);
   ASSERT_NE(first.loss("gpu_partial"), nullptr);
 }
 
 TEST(Pc, RefusalsAreToldAndTheProgramRunsOn) {
-  for (const auto& [fault, words] : {std::pair{"pc_denied", "Run as root"}, {"pc_start", "cuptiPCSamplingStart"}}) {
+  for (const auto& [fault, words] :
+       {std::pair{"pc_denied", "Run as root"}, {"pc_start", "cuptiPCSamplingStart"}}) {
     const Recorded got = sampled("decode", 40, kDecode, {{"STANDIN_FAULT", fault}});
     EXPECT_EQ(got.status, 0);
     EXPECT_EQ(got.kernels("gemm"), 40u);
     EXPECT_TRUE(got.session.pc.samples.empty());
     ASSERT_NE(got.loss("gpu_partial"), nullptr) << fault;
-    EXPECT_NE(got.loss("gpu_partial")->detail.find(words), std::string::npos) << got.loss("gpu_partial")->detail;
+    EXPECT_NE(got.loss("gpu_partial")->detail.find(words), std::string::npos)
+        << got.loss("gpu_partial")->detail;
   }
-  const Recorded old = sampled("decode", 40, kDecode, {{"STANDIN_VERSION", "21"}, {"RANGESCOPE_CUPTI", CUPTI_OLD}});
+  const Recorded old =
+      sampled("decode", 40, kDecode, {{"STANDIN_VERSION", "21"}, {"RANGESCOPE_CUPTI", CUPTI_OLD}});
   ASSERT_NE(old.loss("gpu_partial"), nullptr);
-  EXPECT_NE(old.loss("gpu_partial")->detail.find("CUPTI 12.3 does not name the kernel"), std::string::npos);
+  EXPECT_NE(old.loss("gpu_partial")->detail.find("CUPTI 12.3 does not name the kernel"),
+            std::string::npos);
   const Recorded driver = sampled("decode", 40, kDecode, {{"STANDIN_DRIVER", "12080"}});
   ASSERT_NE(driver.loss("gpu_partial"), nullptr);
-  EXPECT_NE(driver.loss("gpu_partial")->detail.find("the driver is of CUDA 12.8"), std::string::npos);
+  EXPECT_NE(driver.loss("gpu_partial")->detail.find("the driver is of CUDA 12.8"),
+            std::string::npos);
 }
 
 TEST(Pc, WhatIsLostIsTold) {

@@ -1,11 +1,13 @@
-// The stand-in CUPTI's PM sampling. One device, "sampled" every interval of CLOCK_REALTIME + 5 s: the GPU's timer is
-// not the machine's clock. What ran comes from the file $STANDIN_RAN, to which the stand-in driver of the victim
-// appends a line for each kernel: start_ns end_ns grid. In a sample
+// The stand-in CUPTI's PM sampling. One device, "sampled" every interval of CLOCK_REALTIME + 5 s:
+// the GPU's timer is not the machine's clock. What ran comes from the file $STANDIN_RAN, to which
+// the stand-in driver of the victim appends a line for each kernel: start_ns end_ns grid. In a
+// sample
 //   gr__cycles_active...     share of its time in which a kernel ran, in percent
 //   dram__bytes_read.sum     1000 bytes for each block of a grid, spread over the kernel's time
 //   any other                50 % of gr__cycles_active
-// What does not fit the image is lost, as on GH100. STANDIN_FAULT: pm_late (Start takes 0.4 s), pm_busy and pm_denied
-// (Enable), pm_old (SetConfig), pm_dies (the third Decode fails), pm_gaps (every other decoding loses its first half).
+// What does not fit the image is lost, as on GH100. STANDIN_FAULT: pm_late (Start takes 0.4 s),
+// pm_busy and pm_denied (Enable), pm_old (SetConfig), pm_dies (the third Decode fails), pm_gaps
+// (every other decoding loses its first half).
 #include <cupti_pmsampling.h>
 #include <cupti_profiler_host.h>
 #include <sys/file.h>
@@ -46,11 +48,13 @@ bool fault(const char* name) {
 std::uint64_t clock_of(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 // From CLOCK_MONOTONIC, in which the driver writes, to the timer in which samples are.
 std::uint64_t to_timer() {
-  static const std::uint64_t offset = clock_of(CLOCK_REALTIME) - clock_of(CLOCK_MONOTONIC) + 5000000000u;
+  static const std::uint64_t offset =
+      clock_of(CLOCK_REALTIME) - clock_of(CLOCK_MONOTONIC) + 5000000000u;
   return offset;
 }
 std::uint64_t timer() {
@@ -96,7 +100,8 @@ double standin::sampled(const std::uint8_t* image, std::size_t index, const std:
 #pragma GCC visibility push(default)
 extern "C" {
 
-CUptiResult cuptiPmSamplingGetCounterAvailability(CUpti_PmSampling_GetCounterAvailability_Params* params) {
+CUptiResult cuptiPmSamplingGetCounterAvailability(
+    CUpti_PmSampling_GetCounterAvailability_Params* params) {
   params->counterAvailabilityImageSize = 8;
   return CUPTI_SUCCESS;
 }
@@ -118,7 +123,8 @@ CUptiResult cuptiPmSamplingGetCounterDataSize(CUpti_PmSampling_GetCounterDataSiz
   params->counterDataSize = asked = sizeof(Head) + params->maxSamples * sizeof(Sample);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiPmSamplingCounterDataImageInitialize(CUpti_PmSampling_CounterDataImage_Initialize_Params* params) {
+CUptiResult cuptiPmSamplingCounterDataImageInitialize(
+    CUpti_PmSampling_CounterDataImage_Initialize_Params* params) {
   if (params->counterDataSize < asked) return CUPTI_ERROR_UNKNOWN;
   const Head head{kMagic, (params->counterDataSize - sizeof(Head)) / sizeof(Sample), 0};
   std::memcpy(params->pCounterData, &head, sizeof head);
@@ -146,24 +152,29 @@ CUptiResult cuptiPmSamplingDecodeData(CUpti_PmSampling_DecodeData_Params* params
     samples.push_back({done, done + interval, 0, 0});
     done += interval;
   }
-  params->decodeStopReason = done + interval <= until ? CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL
-                                                      : CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
+  params->decodeStopReason = done + interval <= until
+                                 ? CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL
+                                 : CUPTI_PM_SAMPLING_DECODE_STOP_REASON_END_OF_RECORDS;
   if (done + interval <= until) done += (until - done) / interval * interval;
   params->overflow = 0;
   if (fault("pm_gaps") && decodings % 2 == 0)
-    samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2));
+    samples.erase(samples.begin(),
+                  samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2));
   for (const Ran& ran : all_ran) {
     for (Sample& sample : samples) {
-      const std::uint64_t from = std::max(sample.start, ran.start), to = std::min(sample.end, ran.end);
+      const std::uint64_t from = std::max(sample.start, ran.start),
+                          to = std::min(sample.end, ran.end);
       if (from >= to) continue;
       sample.active += static_cast<double>(to - from) / static_cast<double>(interval);
-      sample.bytes += ran.blocks * 1000 * static_cast<double>(to - from) / static_cast<double>(ran.end - ran.start);
+      sample.bytes += ran.blocks * 1000 * static_cast<double>(to - from) /
+                      static_cast<double>(ran.end - ran.start);
     }
   }
   head.used = samples.size();
   std::memcpy(params->pCounterDataImage, &head, sizeof head);
   if (!samples.empty())
-    std::memcpy(params->pCounterDataImage + sizeof head, samples.data(), samples.size() * sizeof(Sample));
+    std::memcpy(params->pCounterDataImage + sizeof head, samples.data(),
+                samples.size() * sizeof(Sample));
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInfo_Params* params) {
@@ -172,9 +183,12 @@ CUptiResult cuptiPmSamplingGetCounterDataInfo(CUpti_PmSampling_GetCounterDataInf
   params->numCompletedSamples = head.used;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiPmSamplingCounterDataGetSampleInfo(CUpti_PmSampling_CounterData_GetSampleInfo_Params* params) {
+CUptiResult cuptiPmSamplingCounterDataGetSampleInfo(
+    CUpti_PmSampling_CounterData_GetSampleInfo_Params* params) {
   Sample sample{};
-  std::memcpy(&sample, params->pCounterDataImage + sizeof(Head) + params->sampleIndex * sizeof sample, sizeof sample);
+  std::memcpy(&sample,
+              params->pCounterDataImage + sizeof(Head) + params->sampleIndex * sizeof sample,
+              sizeof sample);
   params->startTimestamp = sample.start;
   params->endTimestamp = sample.end;
   return CUPTI_SUCCESS;

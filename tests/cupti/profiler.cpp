@@ -1,17 +1,20 @@
-// The stand-in CUPTI's range profiler and profiler host: the calls that counters use, refusing what CUPTI refuses.
+// The stand-in CUPTI's range profiler and profiler host: the calls that counters use, refusing what
+// CUPTI refuses.
 //
-// A metric set takes as many passes as STANDIN_PASSES says (4). Metric i belongs to pass i mod passes, and its value is
-// made of what ran in *that* pass's occurrence alone, so that a test sees which occurrence each value came from:
-//   sm__inst_executed.sum    100 for each kernel       dram__bytes.sum      1000 for each block of the grids
-//   gpu__time_duration.sum   sum of kernel times       sm__ops_path_...     1e9 for each kernel
-//   pcie__read_bytes.sum     7 for each kernel
-//   standin__occurrence.sum  the number of the pass's occurrence, and so any other
-// Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable), counters_again
-// (the second Enable), counters_busy (Start), counters_stop (the third Stop).
-// Names that begin with pcie or nvl are counted for the device: never beside others but gpu__time_duration, and refused
-// where a context's availability is given. There are no links: values of nvlrx are NaN. STANDIN_WITHHELD=NAME:
-// SetConfig refuses a set with this metric. An object counts for its first configuration alone; with another one, calls
-// succeed and values are NaN (as CUDA 13.0's on an H100). STANDIN_START_MS: how long Start takes (0). A context or a
+// A metric set takes as many passes as STANDIN_PASSES says (4). Metric i belongs to pass i mod
+// passes, and its value is made of what ran in *that* pass's occurrence alone, so that a test sees
+// which occurrence each value came from:
+//   sm__inst_executed.sum    100 for each kernel       dram__bytes.sum      1000 for each block of
+//   the grids gpu__time_duration.sum   sum of kernel times       sm__ops_path_...     1e9 for each
+//   kernel pcie__read_bytes.sum     7 for each kernel standin__occurrence.sum  the number of the
+//   pass's occurrence, and so any other
+// Values of a set that lacks a pass are NaN, as CUPTI's. STANDIN_FAULT: counters_denied (Enable),
+// counters_again (the second Enable), counters_busy (Start), counters_stop (the third Stop). Names
+// that begin with pcie or nvl are counted for the device: never beside others but
+// gpu__time_duration, and refused where a context's availability is given. There are no links:
+// values of nvlrx are NaN. STANDIN_WITHHELD=NAME: SetConfig refuses a set with this metric. An
+// object counts for its first configuration alone; with another one, calls succeed and values are
+// NaN (as CUDA 13.0's on an H100). STANDIN_START_MS: how long Start takes (0). A context or a
 // process that ends while the profiler is enabled crashes.
 #include "profiler.hpp"
 
@@ -65,7 +68,8 @@ constexpr const char* kCounters[] = {"dram__bytes",
 constexpr const char* kThroughputs[] = {"sm__throughput"};
 
 // What PM sampling counts, all in one pass.
-constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active", "sm__inst_executed"};
+constexpr const char* kSampled[] = {"dram__bytes_read", "gr__cycles_active", "sm__cycles_active",
+                                    "sm__inst_executed"};
 
 bool known(const std::string& metric) {
   const std::string base = metric.substr(0, metric.find('.')), rest = metric.substr(base.size());
@@ -167,26 +171,29 @@ CUptiResult cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* params) {
   params->pChipName = kChips[1];
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiProfilerGetCounterAvailability(CUpti_Profiler_GetCounterAvailability_Params* params) {
+CUptiResult cuptiProfilerGetCounterAvailability(
+    CUpti_Profiler_GetCounterAvailability_Params* params) {
   params->counterAvailabilityImageSize = 8;
   return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiProfilerHostInitialize(CUpti_Profiler_Host_Initialize_Params* params) {
-  if (std::strcmp(params->pChipName, kChips[0]) != 0 && std::strcmp(params->pChipName, kChips[1]) != 0)
+  if (std::strcmp(params->pChipName, kChips[0]) != 0 &&
+      std::strcmp(params->pChipName, kChips[1]) != 0)
     return CUPTI_ERROR_INVALID_PARAMETER;
-  params->pHostObject =
-      reinterpret_cast<CUpti_Profiler_Host_Object*>(new Host{params->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING,
-                                                             params->pCounterAvailabilityImage != nullptr,
-                                                             false,
-                                                             {}});
+  params->pHostObject = reinterpret_cast<CUpti_Profiler_Host_Object*>(
+      new Host{params->profilerType == CUPTI_PROFILER_TYPE_PM_SAMPLING,
+               params->pCounterAvailabilityImage != nullptr,
+               false,
+               {}});
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostDeinitialize(CUpti_Profiler_Host_Deinitialize_Params* params) {
   delete reinterpret_cast<Host*>(params->pHostObject);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiProfilerHostGetSupportedChips(CUpti_Profiler_Host_GetSupportedChips_Params* params) {
+CUptiResult cuptiProfilerHostGetSupportedChips(
+    CUpti_Profiler_Host_GetSupportedChips_Params* params) {
   params->ppChipNames = kChips;
   params->numChips = std::size(kChips);
   return CUPTI_SUCCESS;
@@ -195,15 +202,18 @@ CUptiResult cuptiProfilerHostGetBaseMetrics(CUpti_Profiler_Host_GetBaseMetrics_P
   params->ppMetricNames = nullptr;
   params->numMetrics = 0;
   if (reinterpret_cast<Host*>(params->pHostObject)->sampling) {
-    if (params->metricType == CUPTI_METRIC_TYPE_COUNTER) hand_out(kSampled, params->ppMetricNames, params->numMetrics);
+    if (params->metricType == CUPTI_METRIC_TYPE_COUNTER)
+      hand_out(kSampled, params->ppMetricNames, params->numMetrics);
     return CUPTI_SUCCESS;
   }
-  if (params->metricType == CUPTI_METRIC_TYPE_COUNTER) hand_out(kCounters, params->ppMetricNames, params->numMetrics);
+  if (params->metricType == CUPTI_METRIC_TYPE_COUNTER)
+    hand_out(kCounters, params->ppMetricNames, params->numMetrics);
   if (params->metricType == CUPTI_METRIC_TYPE_THROUGHPUT)
     hand_out(kThroughputs, params->ppMetricNames, params->numMetrics);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiProfilerHostGetMetricProperties(CUpti_Profiler_Host_GetMetricProperties_Params* params) {
+CUptiResult cuptiProfilerHostGetMetricProperties(
+    CUpti_Profiler_Host_GetMetricProperties_Params* params) {
   if (!known(std::string(params->pMetricName) + ".sum")) return CUPTI_ERROR_INVALID_METRIC_NAME;
   params->pDescription = "what the stand-in counts";
   params->pHwUnit = "stand-in";
@@ -222,19 +232,22 @@ CUptiResult cuptiProfilerHostConfigAddMetrics(CUpti_Profiler_Host_ConfigAddMetri
   host.spoiled = strange || (device && context);
   if (strange) return CUPTI_ERROR_INVALID_METRIC_NAME;
   if (host.spoiled) return CUPTI_ERROR_NOT_SUPPORTED;
-  for (std::size_t i = 0; i < params->numMetrics; ++i) host.metrics.emplace_back(params->ppMetricNames[i]);
+  for (std::size_t i = 0; i < params->numMetrics; ++i)
+    host.metrics.emplace_back(params->ppMetricNames[i]);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiProfilerHostGetConfigImageSize(CUpti_Profiler_Host_GetConfigImageSize_Params* params) {
+CUptiResult cuptiProfilerHostGetConfigImageSize(
+    CUpti_Profiler_Host_GetConfigImageSize_Params* params) {
   params->configImageSize = sizeof(Config);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiProfilerHostGetConfigImage(CUpti_Profiler_Host_GetConfigImage_Params* params) {
   const auto& host = *reinterpret_cast<Host*>(params->pHostObject);
   const char* withheld = std::getenv("STANDIN_WITHHELD");
-  const Config config{host.sampling ? 1 : std::min(host.metrics.size(), number_of_passes()),
-                      withheld != nullptr && std::count(host.metrics.begin(), host.metrics.end(), withheld) > 0,
-                      std::accumulate(host.metrics.begin(), host.metrics.end(), std::uint64_t{1}, hash_on)};
+  const Config config{
+      host.sampling ? 1 : std::min(host.metrics.size(), number_of_passes()),
+      withheld != nullptr && std::count(host.metrics.begin(), host.metrics.end(), withheld) > 0,
+      std::accumulate(host.metrics.begin(), host.metrics.end(), std::uint64_t{1}, hash_on)};
   std::memcpy(params->pConfigImage, &config, sizeof config);
   return CUPTI_SUCCESS;
 }
@@ -244,9 +257,11 @@ CUptiResult cuptiProfilerHostGetNumOfPasses(CUpti_Profiler_Host_GetNumOfPasses_P
   params->numOfPasses = config.passes;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
+CUptiResult cuptiProfilerHostEvaluateToGpuValues(
+    CUpti_Profiler_Host_EvaluateToGpuValues_Params* params) {
   const auto& host = *reinterpret_cast<Host*>(params->pHostObject);
-  if (host.sampling != standin::is_sample_image(params->pCounterDataImage)) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (host.sampling != standin::is_sample_image(params->pCounterDataImage))
+    return CUPTI_ERROR_INVALID_PARAMETER;
   for (std::size_t i = 0; host.sampling && i < params->numMetrics; ++i)
     params->pMetricValues[i] =
         standin::sampled(params->pCounterDataImage, params->rangeIndex, params->ppMetricNames[i]);
@@ -256,7 +271,8 @@ CUptiResult cuptiProfilerHostEvaluateToGpuValues(CUpti_Profiler_Host_EvaluateToG
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
   if (head.magic != kMagic || params->rangeIndex >= head.used) return CUPTI_ERROR_INVALID_PARAMETER;
   Range range{};
-  std::memcpy(&range, params->pCounterDataImage + sizeof head + params->rangeIndex * sizeof range, sizeof range);
+  std::memcpy(&range, params->pCounterDataImage + sizeof head + params->rangeIndex * sizeof range,
+              sizeof range);
   const bool complete = range.mask == (1u << passes) - 1;
   for (std::size_t i = 0; i < params->numMetrics; ++i) {
     const Sums& sums = range.sums[i % passes];
@@ -287,7 +303,8 @@ CUptiResult cuptiRangeProfilerDisable(CUpti_RangeProfiler_Disable_Params*) {
   profiler.first = 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiRangeProfilerGetCounterDataSize(CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
+CUptiResult cuptiRangeProfilerGetCounterDataSize(
+    CUpti_RangeProfiler_GetCounterDataSize_Params* params) {
   params->counterDataSize = sizeof(Head) + params->maxNumOfRanges * sizeof(Range);
   return CUPTI_SUCCESS;
 }
@@ -302,12 +319,14 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
   const std::lock_guard<std::mutex> guard(lock);
   Head head{};
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
-  if (profiler.active || profiler.undecoded || head.magic != kMagic || params->targetNestingLevel != 1)
+  if (profiler.active || profiler.undecoded || head.magic != kMagic ||
+      params->targetNestingLevel != 1)
     return CUPTI_ERROR_INVALID_OPERATION;
   Config config{};
   std::memcpy(&config, params->pConfig, sizeof config);
   if (config.withheld != 0) return CUPTI_ERROR_NOT_SUPPORTED;
-  if (params->passIndex >= config.passes || params->maxRangesPerPass > head.room) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (params->passIndex >= config.passes || params->maxRangesPerPass > head.room)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   profiler.passes = config.passes;
   profiler.names = config.names;
   if (profiler.first == 0) profiler.first = config.names;
@@ -321,7 +340,8 @@ CUptiResult cuptiRangeProfilerSetConfig(CUpti_RangeProfiler_SetConfig_Params* pa
 CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params*) {
   if (standin::activity_records_kernels()) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (fault("counters_busy")) return CUPTI_ERROR_HARDWARE_BUSY;
-  if (const char* ms = std::getenv("STANDIN_START_MS")) usleep(static_cast<useconds_t>(std::atoi(ms)) * 1000);
+  if (const char* ms = std::getenv("STANDIN_START_MS"))
+    usleep(static_cast<useconds_t>(std::atoi(ms)) * 1000);
   const std::lock_guard<std::mutex> guard(lock);
   if (!profiler.configured || profiler.active) return CUPTI_ERROR_INVALID_OPERATION;
   profiler.active = true;
@@ -332,7 +352,8 @@ CUptiResult cuptiRangeProfilerStart(CUpti_RangeProfiler_Start_Params*) {
 }
 CUptiResult cuptiRangeProfilerPushRange(CUpti_RangeProfiler_PushRange_Params*) {
   const std::lock_guard<std::mutex> guard(lock);
-  if (!profiler.active || profiler.automatic || profiler.open || profiler.ranges.size() >= profiler.most)
+  if (!profiler.active || profiler.automatic || profiler.open ||
+      profiler.ranges.size() >= profiler.most)
     return CUPTI_ERROR_INVALID_OPERATION;
   profiler.open = true;
   profiler.ranges.push_back({0, 0, 0, ++occurrences});
@@ -348,7 +369,8 @@ CUptiResult cuptiRangeProfilerStop(CUpti_RangeProfiler_Stop_Params* params) {
   const std::lock_guard<std::mutex> guard(lock);
   if (!profiler.active || profiler.open) return CUPTI_ERROR_INVALID_OPERATION;
   profiler.active = false;
-  if (profiler.graph || (fault("counters_stop") && ++profiler.stops == 3)) return CUPTI_ERROR_UNKNOWN;
+  if (profiler.graph || (fault("counters_stop") && ++profiler.stops == 3))
+    return CUPTI_ERROR_UNKNOWN;
   profiler.undecoded = true;
   params->passIndex = profiler.pass + 1;
   params->targetNestingLevel = 1;
@@ -374,7 +396,8 @@ CUptiResult cuptiRangeProfilerDecodeData(CUpti_RangeProfiler_DecodeData_Params* 
   params->numOfRangeDropped = 0;
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiRangeProfilerGetCounterDataInfo(CUpti_RangeProfiler_GetCounterDataInfo_Params* params) {
+CUptiResult cuptiRangeProfilerGetCounterDataInfo(
+    CUpti_RangeProfiler_GetCounterDataInfo_Params* params) {
   Head head{};
   std::memcpy(&head, params->pCounterDataImage, sizeof head);
   params->numTotalRanges = head.used;

@@ -16,7 +16,8 @@ void context_ends();
 /// CUPTI cannot record kernels and count at once.
 bool activity_records_kernels();
 
-/// pc_sampling.cpp: a kernel runs; a node of a graph is made; the context ends; the context's module is loaded.
+/// pc_sampling.cpp: a kernel runs; a node of a graph is made; the context ends; the context's
+/// module is loaded.
 void sample_pc(const Work& work);
 void pc_node_made(std::uint64_t node);
 void pc_context_ends();

@@ -1,4 +1,5 @@
-// Runs a scene of the victim under the injected library and the stand-ins, and reads back what was recorded.
+// Runs a scene of the victim under the injected library and the stand-ins, and reads back what was
+// recorded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +32,8 @@ struct Recorded {
   [[nodiscard]] std::size_t kernels(const std::string& short_name) const {
     std::size_t count = 0;
     for (const model::Kernel& kernel : session.kernels) {
-      count += session.strings.view(session.kernel_names[kernel.name].short_name) == short_name ? 1 : 0;
+      count +=
+          session.strings.view(session.kernel_names[kernel.name].short_name) == short_name ? 1 : 0;
     }
     return count;
   }
@@ -42,7 +44,9 @@ struct Recorded {
       std::string path;
       const model::Launch& launch = session.launches.at(kernel.launch);
       for (const model::Range& range : session.ranges) {
-        if (range.thread != launch.thread || range.start_ns > launch.start_ns || range.end_ns < launch.end_ns) continue;
+        if (range.thread != launch.thread || range.start_ns > launch.start_ns ||
+            range.end_ns < launch.end_ns)
+          continue;
         path += "/" + std::string(session.strings.view(range.name));
       }
       if (kernel.graph_node != model::kNone) {
@@ -71,7 +75,8 @@ inline void run_into(Recorded& result, const std::string& scene, Environment env
   std::string folder = (fs::temp_directory_path() / "rangescope-cupti-XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   environment.try_emplace("RANGESCOPE_CUPTI", CUPTI_NEW);
-  // LeakSanitizer of GCC 12 does not unlock its allocator in the child of a fork: at exit the child waits for ever.
+  // LeakSanitizer of GCC 12 does not unlock its allocator in the child of a fork: at exit the child
+  // waits for ever.
   if (scene == "fork") environment.try_emplace("ASAN_OPTIONS", "detect_leaks=0");
   environment["RANGESCOPE_DIR"] = folder;
   environment["CUDA_INJECTION64_PATH"] = INJECTED;

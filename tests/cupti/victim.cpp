@@ -1,5 +1,5 @@
-// What the stand-in driver is driven with: every kind of GPU work that the collector records, inside ranges. One word
-// of argument chooses; each scene's truth stands in the test.
+// What the stand-in driver is driven with: every kind of GPU work that the collector records,
+// inside ranges. One word of argument chooses; each scene's truth stands in the test.
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <dlfcn.h>
@@ -30,10 +30,11 @@ CUstream stream(std::uintptr_t id) {
   return reinterpret_cast<CUstream>(id);
 }
 
-void launch(const char* name, std::uint64_t duration_ns, CUstream on = nullptr, unsigned grid = 16) {
+void launch(const char* name, std::uint64_t duration_ns, CUstream on = nullptr,
+            unsigned grid = 16) {
   void* parameters[] = {&duration_ns};
-  cuLaunchKernel(reinterpret_cast<CUfunction>(const_cast<char*>(name)), grid, 1, 1, 128, 1, 1, 0, on, parameters,
-                 nullptr);
+  cuLaunchKernel(reinterpret_cast<CUfunction>(const_cast<char*>(name)), grid, 1, 1, 128, 1, 1, 0,
+                 on, parameters, nullptr);
 }
 
 // Waits for a child for at most 20 s, and kills it then.
@@ -196,7 +197,8 @@ int captured(int times) {
   return broken > 0 ? 7 : 0;
 }
 
-/// The sampler's file: who counts holds a lock on it. Only other processes see that, so a child looks.
+/// The sampler's file: who counts holds a lock on it. Only other processes see that, so a child
+/// looks.
 std::string aside() {
   return std::string(std::getenv("RANGESCOPE_DIR")) + "/samples";
 }
@@ -219,7 +221,8 @@ bool device_is_let_go() {
   return status == 0;
 }
 
-// 1 MiB for good, 2 MiB twice, one after the other, in "step"; one that fails; one of each other kind.
+// 1 MiB for good, 2 MiB twice, one after the other, in "step"; one that fails; one of each other
+// kind.
 void allocates() {
   CUdeviceptr kept = 0, scratch = 0, pooled = 0, managed = 0;
   void* pinned = nullptr;

@@ -1,4 +1,5 @@
-// The doctor's facts about captures that were recorded on an H200: the programs' own truth is what must come out.
+// The doctor's facts about captures that were recorded on an H200: the programs' own truth is what
+// must come out.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,8 +21,8 @@ struct Seen {
 
 Seen look(const std::string& capture, const std::vector<std::string>& include) {
   Seen seen;
-  const auto session =
-      read::read_any(std::filesystem::path(base::source_dir) / "tests" / "golden" / "native-gpu" / capture);
+  const auto session = read::read_any(std::filesystem::path(base::source_dir) / "tests" / "golden" /
+                                      "native-gpu" / capture);
   EXPECT_TRUE(session.has_value()) << capture;
   if (!session) return seen;
   const auto ranges = model::RangeSelection::parse(include);
@@ -83,7 +84,8 @@ TEST(DoctorGolden, PyTorch) {
   EXPECT_EQ(look("work", {"decode"}).complaints, decode.complaints);  // without slash: either kind
   // The backward pass is launched by a thread of autograd's own.
   const Seen autograd = look("autograd", {"backward/"});
-  EXPECT_EQ(autograd.complaints.empty() ? "" : autograd.complaints.front(), "program.work_on_other_threads");
+  EXPECT_EQ(autograd.complaints.empty() ? "" : autograd.complaints.front(),
+            "program.work_on_other_threads");
   const Seen two = look("mp", {});
 }
 

@@ -1,9 +1,9 @@
 // A stand-in for libnvidia-ml.so.1: two GPUs of a machine that the variable STANDIN_NVML describes.
 //
 //   ok        driver 580.159.03, CUDA 13.0, two H200 whose clocks run free
-//   busy      MIG on the first, the power cap holding the second, whose application clock was changed too
-//   working   the second GPU is busy for ever; fading: for a second
-//   mismatch  nvmlInit answers NVML_ERROR_LIB_RM_VERSION_MISMATCH
+//   busy      MIG on the first, the power cap holding the second, whose application clock was
+//   changed too working   the second GPU is busy for ever; fading: for a second mismatch  nvmlInit
+//   answers NVML_ERROR_LIB_RM_VERSION_MISMATCH
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,8 @@
-// A program with a range `decode` (and others) that is broken in the way that its first argument names, or healthy.
+// A program with a range `decode` (and others) that is broken in the way that its first argument
+// names, or healthy.
 //
-// CUDA is the stand-in driver of tests/cupti, loaded from $STANDIN_CUDA where a scene needs it: a scene that does not
-// load it is a program without CUDA.
+// CUDA is the stand-in driver of tests/cupti, loaded from $STANDIN_CUDA where a scene needs it: a
+// scene that does not load it is a program without CUDA.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
@@ -44,10 +45,11 @@ void* stream(std::uintptr_t number) {
   return reinterpret_cast<void*>(number);
 }
 
-void launch(std::uint64_t duration_ns = 2000, const char* name = "_Z4gemmPKfS0_Pfi", void* on = nullptr) {
+void launch(std::uint64_t duration_ns = 2000, const char* name = "_Z4gemmPKfS0_Pfi",
+            void* on = nullptr) {
   void* parameters[] = {&duration_ns};
-  cuda("cuLaunchKernel", const_cast<char*>(name), 16u, 1u, 1u, 128u, 1u, 1u, 0u, on, static_cast<void**>(parameters),
-       static_cast<void**>(nullptr));
+  cuda("cuLaunchKernel", const_cast<char*>(name), 16u, 1u, 1u, 128u, 1u, 1u, 0u, on,
+       static_cast<void**>(parameters), static_cast<void**>(nullptr));
 }
 
 void wait() {

@@ -1,4 +1,5 @@
-// A project file that somebody else wrote: a configuration or a located error, and never something to run.
+// A project file that somebody else wrote: a configuration or a located error, and never something
+// to run.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -41,9 +42,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (config.error().what.empty()) __builtin_trap();
       continue;
     }
-    if (!trusted && (!config->list("workload.command").empty() || config->text("pipeline.nsys.path") ||
-                     config->text("pipeline.ncu.path") || config->flag("run.record_args") ||
-                     config->flag("run.share") || config->text("run.timeout") || config->integer("run.keep")))
+    if (!trusted &&
+        (!config->list("workload.command").empty() || config->text("pipeline.nsys.path") ||
+         config->text("pipeline.ncu.path") || config->flag("run.record_args") ||
+         config->flag("run.share") || config->text("run.timeout") || config->integer("run.keep")))
       __builtin_trap();
     read = true;
     (void)config::recorded_values(*config);

@@ -1,4 +1,5 @@
-// Streams of CPU samples: every number points to something that is there, and parents stand before their children.
+// Streams of CPU samples: every number points to something that is there, and parents stand before
+// their children.
 #include <cstddef>
 #include <cstdint>
 
@@ -17,13 +18,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (cpu.stacks[s].frame >= cpu.frames.size()) __builtin_trap();
     if (cpu.stacks[s].parent != model::kNone && cpu.stacks[s].parent >= s) __builtin_trap();
   }
-  const auto stack = [&](std::uint32_t number) { return number == model::kNone || number < cpu.stacks.size(); };
+  const auto stack = [&](std::uint32_t number) {
+    return number == model::kNone || number < cpu.stacks.size();
+  };
   for (const model::CpuSample& sample : cpu.samples)
-    if (sample.thread >= cpu.threads.size() || !stack(sample.stack) || sample.at_ns < 0) __builtin_trap();
+    if (sample.thread >= cpu.threads.size() || !stack(sample.stack) || sample.at_ns < 0)
+      __builtin_trap();
   for (const model::CpuWait& wait : cpu.waits)
-    if (wait.thread >= cpu.threads.size() || !stack(wait.stack) || wait.end_ns < wait.start_ns) __builtin_trap();
+    if (wait.thread >= cpu.threads.size() || !stack(wait.stack) || wait.end_ns < wait.start_ns)
+      __builtin_trap();
   for (const model::CpuCount& count : cpu.counts)
-    if (count.thread >= cpu.threads.size() || count.counter >= cpu.counters.size() || count.at_ns < 0) __builtin_trap();
+    if (count.thread >= cpu.threads.size() || count.counter >= cpu.counters.size() ||
+        count.at_ns < 0)
+      __builtin_trap();
   for (const model::CpuThread& thread : cpu.threads)
     if (thread.thread != model::kNone && thread.thread >= session.threads.size()) __builtin_trap();
   for (const model::CpuFrame& frame : cpu.frames)

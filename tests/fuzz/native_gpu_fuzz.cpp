@@ -1,5 +1,5 @@
-// GPU streams of native captures, counters included, as the work of a process with two threads and a few ranges: links
-// stay within their tables.
+// GPU streams of native captures, counters included, as the work of a process with two threads and
+// a few ranges: links stay within their tables.
 #include <cstddef>
 #include <cstdint>
 
@@ -17,8 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::int64_t start = head ? head->start_ns : 0;
   for (std::uint32_t thread = 0; thread < 2; ++thread) {
     s.ranges.push_back({.start_ns = start, .name = s.strings.intern("outer"), .thread = thread});
-    s.ranges.push_back(
-        {.start_ns = start, .end_ns = model::kOpen - 1, .name = s.strings.intern("inner"), .thread = thread});
+    s.ranges.push_back({.start_ns = start,
+                        .end_ns = model::kOpen - 1,
+                        .name = s.strings.intern("inner"),
+                        .thread = thread});
   }
   const auto read = read::native::read_gpu(bytes, "fuzz", 0, s);
   if (!read && read.error().what.empty()) __builtin_trap();
@@ -39,7 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const model::GraphNode& node : s.graph_nodes)
     if (!within(node.captured_path, s.captured_paths)) __builtin_trap();
   for (const model::Measurement& result : s.measurements) {
-    if (!within(result.kernel_name, s.kernel_names) || !within(result.shape, s.kernel_shapes)) __builtin_trap();
+    if (!within(result.kernel_name, s.kernel_names) || !within(result.shape, s.kernel_shapes))
+      __builtin_trap();
     for (const model::MetricValue& value : result.values)
       if (value.metric >= s.metrics.size()) __builtin_trap();
   }

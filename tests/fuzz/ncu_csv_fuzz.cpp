@@ -1,4 +1,5 @@
-// CSV of Nsight Compute between whatever a program printed, read with a learned and with a given number format.
+// CSV of Nsight Compute between whatever a program printed, read with a learned and with a given
+// number format.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -14,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.number_format = format;
     const auto session = rangescope::read::ncu_csv::read_text(text, "fuzz", options);
     any |= session.has_value();
-    if (!session && (session.error().what.empty() || session.error().where.empty())) __builtin_trap();
+    if (!session && (session.error().what.empty() || session.error().where.empty()))
+      __builtin_trap();
   }
   return ::fuzz::count(any);
 }

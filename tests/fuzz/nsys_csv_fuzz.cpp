@@ -1,5 +1,5 @@
-// Tables of nsys stats, with whatever a program may print between them: a session whose links lie within it, or an
-// error.
+// Tables of nsys stats, with whatever a program may print between them: a session whose links lie
+// within it, or an error.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// What other profilers write, each by the reader that knows it: profiles of Proton and XLA, tables, traces and
-// databases of rocprof. A session whose links lie within it, or an error.
+// What other profilers write, each by the reader that knows it: profiles of Proton and XLA, tables,
+// traces and databases of rocprof. A session whose links lie within it, or an error.
 #include <unistd.h>
 
 #include <cstddef>
@@ -20,11 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto read = [&]() -> base::Result<model::Session> {
     if (text.starts_with("SQLite format 3")) {
       static const std::filesystem::path path = [] {
-        const std::filesystem::path folder =
-            std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+        const std::filesystem::path folder = std::filesystem::is_directory("/dev/shm")
+                                                 ? "/dev/shm"
+                                                 : std::filesystem::temp_directory_path();
         return folder / ("rangescope-fuzz-others-" + std::to_string(::getpid()) + ".db");
       }();
-      std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
+      std::ofstream(path, std::ios::binary)
+          .write(text.data(), static_cast<std::streamsize>(text.size()));
       auto session = read::rocm::read_database(path);
       std::filesystem::remove(path);
       return session;

@@ -1,6 +1,7 @@
-// main() of a fuzz target where libFuzzer is not at hand. Every file of the corpus folder, whole, cut at 50 places, and
-// with single bytes changed at 200 places; then seven mutators take turns over random files. A crash, or an input that
-// takes more than a minute, is the failure, and tells how it comes again:
+// main() of a fuzz target where libFuzzer is not at hand. Every file of the corpus folder, whole,
+// cut at 50 places, and with single bytes changed at 200 places; then seven mutators take turns
+// over random files. A crash, or an input that takes more than a minute, is the failure, and tells
+// how it comes again:
 //
 //   RANGESCOPE_FUZZ_SEED    of the random numbers (1)
 //   RANGESCOPE_FUZZ_ROUNDS  mutated inputs (350)
@@ -84,7 +85,8 @@ class Mutator {
 
   void once(std::size_t how, Bytes& bytes, const Bytes& other) {
     const auto [at, size] = block(bytes);
-    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at), end = begin + static_cast<std::ptrdiff_t>(size);
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at),
+               end = begin + static_cast<std::ptrdiff_t>(size);
     switch (how) {
       case 0:
         for (std::size_t i = 0; i < 1 + size % 8; ++i)
@@ -95,7 +97,9 @@ class Mutator {
         if (other.empty()) break;
         const auto [from, length] = block(other);
         const Bytes piece(other.begin() + static_cast<std::ptrdiff_t>(from),
-                          below(2) == 0 ? other.end() : other.begin() + static_cast<std::ptrdiff_t>(from + length));
+                          below(2) == 0
+                              ? other.end()
+                              : other.begin() + static_cast<std::ptrdiff_t>(from + length));
         if (below(2) == 0) bytes.resize(at);
         bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), piece.begin(), piece.end());
         break;
@@ -151,7 +155,8 @@ std::uint64_t number(const char* variable, std::uint64_t otherwise) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 64;
-  for (const int signal : {SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGALRM}) std::signal(signal, on_failure);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGALRM})
+    std::signal(signal, on_failure);
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1]))
     if (entry.is_regular_file()) paths.push_back(entry.path());
@@ -163,13 +168,15 @@ int main(int argc, char** argv) {
     replay(path.string(), files.back());
   }
   if (files.empty()) return 1;
-  const std::uint64_t seed = number("RANGESCOPE_FUZZ_SEED", 1), rounds = number("RANGESCOPE_FUZZ_ROUNDS", 350);
+  const std::uint64_t seed = number("RANGESCOPE_FUZZ_SEED", 1),
+                      rounds = number("RANGESCOPE_FUZZ_ROUNDS", 350);
   Mutator mutator(seed);
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::size_t how = round % std::size(Mutator::kNames), file = mutator.below(files.size());
-    std::snprintf(current, sizeof current, "\nfailed with RANGESCOPE_FUZZ_SEED=%llu in round %llu: %s of %s\n",
-                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(round), Mutator::kNames[how],
-                  paths[file].c_str());
+    std::snprintf(current, sizeof current,
+                  "\nfailed with RANGESCOPE_FUZZ_SEED=%llu in round %llu: %s of %s\n",
+                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(round),
+                  Mutator::kNames[how], paths[file].c_str());
     Bytes bytes = files[file];
     mutator.mutate(how, bytes, files[mutator.below(files.size())]);
     feed(bytes);

@@ -1,5 +1,5 @@
-// The JSON files of a run directory that somebody else made: each is read as what it says it is and as what it is not.
-// A value or an error that says something; names of files stay in the run.
+// The JSON files of a run directory that somebody else made: each is read as what it says it is and
+// as what it is not. A value or an error that says something; names of files stay in the run.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -36,8 +36,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (root.path().empty()) __builtin_trap();
   const fs::path run = root.path() / "run";
   fs::create_directories(run);
-  for (const char* name : {"manifest.json", "status.json", "import.json", "env.json", "stages.json"})
-    if (!base::write_file(run / name, {reinterpret_cast<const char*>(data), size})) __builtin_trap();
+  for (const char* name :
+       {"manifest.json", "status.json", "import.json", "env.json", "stages.json"})
+    if (!base::write_file(run / name, {reinterpret_cast<const char*>(data), size}))
+      __builtin_trap();
   bool read = false;
   if (const auto manifest = runs::read_manifest(run); right(manifest)) {
     read = true;

@@ -1,5 +1,6 @@
-// A fuzzer that refuses whatever it is given tests nothing but the refusal: an option that is wrong, a file that cannot
-// be made. Each says of every input whether it was read, and fails at its end where too few were.
+// A fuzzer that refuses whatever it is given tests nothing but the refusal: an option that is
+// wrong, a file that cannot be made. Each says of every input whether it was read, and fails at its
+// end where too few were.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,9 @@
-// Every way to take memory from CUDA, events between streams, and what both cost. Prints its truth as JSON in one line.
+// Every way to take memory from CUDA, events between streams, and what both cost. Prints its truth
+// as JSON in one line.
 //
 //   allocates            all kinds of memory once, events between streams, 1,000 kernels
-//   allocates cost       "record 0.61 us  wait 0.44 us  alloc 1.20 us": medians of ten rounds of 10,000 calls each
+//   allocates cost       "record 0.61 us  wait 0.44 us  alloc 1.20 us": medians of ten rounds of
+//   10,000 calls each
 //
 // Ranges: setup, step (3 of them), too much.
 #include <cuda.h>
@@ -55,7 +57,9 @@ bool create_physical() {
   cudaDriverEntryPointQueryResult found{};
   const auto find = [&](const char* name, auto& function) {
     void* entry = nullptr;
-    if (cudaGetDriverEntryPointByVersion(name, &entry, 12050, cudaEnableDefault, &found) != cudaSuccess) return false;
+    if (cudaGetDriverEntryPointByVersion(name, &entry, 12050, cudaEnableDefault, &found) !=
+        cudaSuccess)
+      return false;
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(entry);
     return entry != nullptr;
   };
@@ -69,7 +73,8 @@ bool create_physical() {
 }
 
 void all_kinds() {
-  float *kept = nullptr, *scratch = nullptr, *managed = nullptr, *pooled = nullptr, *pinned = nullptr;
+  float *kept = nullptr, *scratch = nullptr, *managed = nullptr, *pooled = nullptr,
+        *pinned = nullptr;
   void* pitched = nullptr;
   std::size_t pitch = 0;
   bool physical = false;
@@ -118,7 +123,8 @@ void all_kinds() {
   CHECK(cudaFreeHost(pinned));
   // Never freed: kept, managed, pitched.
   std::printf(
-      "{\"steps\": %d, \"kernels\": %d, \"failed\": %d, \"physical\": %d, \"pitched_bytes\": %zu, \"kept_bytes\": "
+      "{\"steps\": %d, \"kernels\": %d, \"failed\": %d, \"physical\": %d, \"pitched_bytes\": %zu, "
+      "\"kept_bytes\": "
       "%zu}\n",
       kSteps, kSteps + kKernels, failed, physical ? 1 : 0, pitch * 100, 20 * kMiB + pitch * 100);
 }

@@ -1,4 +1,5 @@
-// A CUDA program that checks itself while somebody attaches to it. Commands on its standard input, one answer each:
+// A CUDA program that checks itself while somebody attaches to it. Commands on its standard input,
+// one answer each:
 //
 //   burst N   N kernels, a copy after every hundredth: "burst N done, T us a launch"
 //   replay N  N replays of a graph of ten kernels, which was made before "ready": "replay N done"
@@ -6,8 +7,8 @@
 //   count     "count N": kernels launched so far, those of graphs too
 //   idle      the thread ends: "idle"
 //
-// Every kernel maps x to 3x + 1 (mod 2^32) over all elements, so that what they must be is known after each command. At
-// the end of its input: "right N" and code 0, or "wrong" and 1.
+// Every kernel maps x to 3x + 1 (mod 2^32) over all elements, so that what they must be is known
+// after each command. At the end of its input: "right N" and code 0, or "wrong" and 1.
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -42,12 +43,15 @@ struct Work {
     const std::vector<unsigned> ones(kElements, 1);
     right = cudaStreamCreate(&stream) == cudaSuccess &&
             cudaMalloc(&data, kElements * sizeof(unsigned)) == cudaSuccess &&
-            cudaMemcpy(data, ones.data(), kElements * sizeof(unsigned), cudaMemcpyHostToDevice) == cudaSuccess;
+            cudaMemcpy(data, ones.data(), kElements * sizeof(unsigned), cudaMemcpyHostToDevice) ==
+                cudaSuccess;
     cudaGraph_t made = nullptr;
-    right = right && cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+    right =
+        right && cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
     for (int i = 0; i < 10; ++i) even_step<<<kElements / 256, 256, 0, stream>>>(data);
     right = right && cudaStreamEndCapture(stream, &made) == cudaSuccess &&
-            cudaGraphInstantiate(&graph, made, 0) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess;
+            cudaGraphInstantiate(&graph, made, 0) == cudaSuccess &&
+            cudaStreamSynchronize(stream) == cudaSuccess;
   }
   void counted(int kernels) {
     for (int i = 0; i < kernels; ++i) wanted = 3 * wanted + 1;
@@ -56,8 +60,8 @@ struct Work {
   void check() {
     std::vector<unsigned> now(kElements);
     right = right &&
-            cudaMemcpyAsync(now.data(), data, kElements * sizeof(unsigned), cudaMemcpyDeviceToHost, stream) ==
-                cudaSuccess &&
+            cudaMemcpyAsync(now.data(), data, kElements * sizeof(unsigned), cudaMemcpyDeviceToHost,
+                            stream) == cudaSuccess &&
             cudaStreamSynchronize(stream) == cudaSuccess;
     for (const unsigned each : now) right = right && each == wanted;
   }
@@ -93,7 +97,8 @@ int main() {
     if (std::sscanf(line, "burst %d", &number) == 1) {
       const auto begin = std::chrono::steady_clock::now();
       own.burst(number);
-      const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+      const std::chrono::duration<double, std::micro> took =
+          std::chrono::steady_clock::now() - begin;
       std::printf("burst %d done, %.3f us a launch\n", number, took.count() / number);
     } else if (std::sscanf(line, "replay %d", &number) == 1) {
       own.replay(number);

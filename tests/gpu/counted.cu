@@ -1,5 +1,6 @@
-// Work whose counters are known beforehand, for comparing what profilers measure: every range's FLOPs and bytes can be
-// worked out from the source. Prints that truth, a checksum and the wall time as JSON on one line.
+// Work whose counters are known beforehand, for comparing what profilers measure: every range's
+// FLOPs and bytes can be worked out from the source. Prints that truth, a checksum and the wall
+// time as JSON on one line.
 //
 //   counted [occurrences [seldom]]     40 and 2 where not given
 //
@@ -20,7 +21,8 @@
 
 __global__ void copy_floats(const float* __restrict__ from, float* __restrict__ to, size_t count) {
   const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) to[i] = from[i];
+  for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step)
+    to[i] = from[i];
 }
 
 __global__ void fma_256(float* out, float a) {
@@ -47,7 +49,8 @@ void layers(float* x, cudaStream_t stream) {
 }
 
 int main(int argc, char** argv) {
-  const int occurrences = argc > 1 ? std::atoi(argv[1]) : 40, seldom = argc > 2 ? std::atoi(argv[2]) : 2;
+  const int occurrences = argc > 1 ? std::atoi(argv[1]) : 40,
+            seldom = argc > 2 ? std::atoi(argv[2]) : 2;
   float *from = nullptr, *to = nullptr, *x = nullptr;
   if (cudaMalloc(&from, 64 * kMi * sizeof(float)) != cudaSuccess ||
       cudaMalloc(&to, 64 * kMi * sizeof(float)) != cudaSuccess ||
@@ -89,13 +92,15 @@ int main(int argc, char** argv) {
     nvtxRangePop();
     if (i < seldom) ranged("seldom", [&] { fma_256<<<2 * kMi / 256, 256>>>(x, 0.999f); });
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::vector<float> back(64 * 256);
   cudaMemcpy(back.data(), x, back.size() * sizeof(float), cudaMemcpyDeviceToHost);
   double sum = 0;
   for (const float value : back) sum += value;
   std::printf(
-      "{\"seconds\": %.3f, \"checksum\": %.6f, \"copy\": {\"bytes\": %zu, \"fma\": 0}, \"fma\": {\"bytes\": 0, "
+      "{\"seconds\": %.3f, \"checksum\": %.6f, \"copy\": {\"bytes\": %zu, \"fma\": 0}, \"fma\": "
+      "{\"bytes\": 0, "
       "\"fma\": %zu}}\n",
       seconds, sum, 128 * kMi * sizeof(float), 2 * kMi * 256);
   return cudaGetLastError() == cudaSuccess ? 0 : 1;

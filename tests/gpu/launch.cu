@@ -1,5 +1,6 @@
-// What tracing costs a program that does little else than launch: steps of `per` tiny kernels, each in a range of its
-// own, inside a range for the step. Usage: launch [steps [per]], 2000 and 200 where not given: 400,000 launches.
+// What tracing costs a program that does little else than launch: steps of `per` tiny kernels, each
+// in a range of its own, inside a range for the step. Usage: launch [steps [per]], 2000 and 200
+// where not given: 400,000 launches.
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -40,6 +41,8 @@ int main(int argc, char** argv) {
     if (step % 50 == 0) cudaDeviceSynchronize();
   }
   cudaDeviceSynchronize();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("RESULT %d launches %.3f s %.2f us/launch\n", steps * per, seconds, seconds / steps / per * 1e6);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::printf("RESULT %d launches %.3f s %.2f us/launch\n", steps * per, seconds,
+              seconds / steps / per * 1e6);
 }

@@ -1,5 +1,6 @@
-// A load whose DRAM traffic is known: a copy of 1 GiB (1 GiB read, 1 GiB written) so many times, ten at a time within
-// the range `copies`, with 5 ms of sleep between. Prints the traffic and the time.
+// A load whose DRAM traffic is known: a copy of 1 GiB (1 GiB read, 1 GiB written) so many times,
+// ten at a time within the range `copies`, with 5 ms of sleep between. Prints the traffic and the
+// time.
 //
 //   load [copies]     500 where not given
 #include <cuda_runtime.h>
@@ -12,7 +13,8 @@
 
 __global__ void copy(const float4* from, float4* to, size_t count) {
   const size_t step = size_t(gridDim.x) * blockDim.x;
-  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += step) to[i] = from[i];
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += step)
+    to[i] = from[i];
 }
 
 int main(int argc, char** argv) {

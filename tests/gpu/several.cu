@@ -1,10 +1,12 @@
-// Several GPUs, contexts and green contexts in one process, and ranges that are captured into CUDA graphs while their
-// counters are collected. Prints its truth as zoo.cu does; exit code 3 when a capture was broken.
+// Several GPUs, contexts and green contexts in one process, and ranges that are captured into CUDA
+// graphs while their counters are collected. Prints its truth as zoo.cu does; exit code 3 when a
+// capture was broken.
 //
 //   several [rounds]       40 where not given
 //
-// Ranges: device0, device1, ... (a thread each), both > layer (one thread, every device in turn), peer (copies between
-// neighbours), green (a stream of a green context), captured (three of four occurrences run, the fourth is captured).
+// Ranges: device0, device1, ... (a thread each), both > layer (one thread, every device in turn),
+// peer (copies between neighbours), green (a stream of a green context), captured (three of four
+// occurrences run, the fourth is captured).
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
@@ -35,7 +37,9 @@ template <typename Function>
 bool find(Function& function, const char* name) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found{};
-  if (cudaGetDriverEntryPointByVersion(name, &entry, 12050, cudaEnableDefault, &found) != cudaSuccess) return false;
+  if (cudaGetDriverEntryPointByVersion(name, &entry, 12050, cudaEnableDefault, &found) !=
+      cudaSuccess)
+    return false;
   function = reinterpret_cast<Function>(entry);
   return entry != nullptr && found == cudaDriverEntryPointSuccess;
 }
@@ -43,7 +47,8 @@ bool find(Function& function, const char* name) {
 // A stream that may use a part of device 0 only; null where the driver knows no green contexts.
 cudaStream_t green_stream() {
   CUresult (*resource)(CUdevice, CUdevResource*, CUdevResourceType) = nullptr;
-  CUresult (*split)(CUdevResource*, unsigned*, const CUdevResource*, CUdevResource*, unsigned, unsigned) = nullptr;
+  CUresult (*split)(CUdevResource*, unsigned*, const CUdevResource*, CUdevResource*, unsigned,
+                    unsigned) = nullptr;
   CUresult (*describe)(CUdevResourceDesc*, CUdevResource*, unsigned) = nullptr;
   CUresult (*create)(CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned) = nullptr;
   CUresult (*stream)(CUstream*, CUgreenCtx, unsigned, int) = nullptr;
@@ -57,7 +62,8 @@ cudaStream_t green_stream() {
   CUstream made = nullptr;
   unsigned groups = 1;
   if (resource(0, &all, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS ||
-      split(&part, &groups, &all, nullptr, 0, 16) != CUDA_SUCCESS || describe(&description, &part, 1) != CUDA_SUCCESS ||
+      split(&part, &groups, &all, nullptr, 0, 16) != CUDA_SUCCESS ||
+      describe(&description, &part, 1) != CUDA_SUCCESS ||
       create(&context, description, 0, CU_GREEN_CTX_DEFAULT_STREAM) != CUDA_SUCCESS ||
       stream(&made, context, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
     return nullptr;
@@ -148,8 +154,8 @@ int main(int argc, char** argv) {
   std::printf("{");
   const char* comma = "";
   for (const auto& [path, count] : truth) {
-    std::printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}", comma, path.c_str(), count.occurrences,
-                count.kernels);
+    std::printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}", comma, path.c_str(),
+                count.occurrences, count.kernels);
     comma = ",";
   }
   std::printf("\n}\n");

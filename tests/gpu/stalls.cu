@@ -1,5 +1,6 @@
-// Kernels that wait for known reasons, each in a range of its name in `step`; argument: steps. The line of a wait ends
-// in `// WAITS name` (tests/gpu/pc.py). None lies in CUDA's headers; warps at a barrier stand at what is behind it.
+// Kernels that wait for known reasons, each in a range of its name in `step`; argument: steps. The
+// line of a wait ends in `// WAITS name` (tests/gpu/pc.py). None lies in CUDA's headers; warps at a
+// barrier stand at what is behind it.
 // clang-format off
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>

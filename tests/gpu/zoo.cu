@@ -1,5 +1,5 @@
-// A small deterministic CUDA program that opens every kind of NVTX range, for recording profiler output.
-// Prints the ground truth (occurrences and kernel launches per range) as JSON on stdout.
+// A small deterministic CUDA program that opens every kind of NVTX range, for recording profiler
+// output. Prints the ground truth (occurrences and kernel launches per range) as JSON on stdout.
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
 #include <cstdio>
@@ -224,7 +224,8 @@ int main(int argc, char** argv) {
   printf("{");
   bool f = true;
   for (auto& [k, v] : truth) {
-    printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}", f ? "" : ",", k.c_str(), v.first, v.second);
+    printf("%s\n  \"%s\": {\"occurrences\": %d, \"kernels\": %d}", f ? "" : ",", k.c_str(), v.first,
+           v.second);
     f = false;
   }
   printf("\n}\n");

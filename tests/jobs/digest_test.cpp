@@ -1,5 +1,5 @@
-// A simulated job's report from the digests of its ranks, against the one from all its recordings: equal in everything
-// but medians, 95th percentiles, and what digests do not hold.
+// A simulated job's report from the digests of its ranks, against the one from all its recordings:
+// equal in everything but medians, 95th percentiles, and what digests do not hold.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,8 @@ Digest merged(const Plan& plan, std::vector<std::uint32_t> order, bool by_two = 
   while (by_two && digests.size() > 1) {
     std::vector<Digest> fewer;
     for (std::size_t i = 0; i < digests.size(); i += 2)
-      fewer.push_back(i + 1 < digests.size() ? merge(digests[i], digests[i + 1]) : std::move(digests[i]));
+      fewer.push_back(i + 1 < digests.size() ? merge(digests[i], digests[i + 1])
+                                             : std::move(digests[i]));
     digests = std::move(fewer);
   }
   Digest all;
@@ -64,7 +65,8 @@ void expect_near(double found, double exact, const std::string& what) {
   }
 }
 
-void expect_spread(const model::Spread& found, const model::Spread& exact, const std::string& what) {
+void expect_spread(const model::Spread& found, const model::Spread& exact,
+                   const std::string& what) {
   EXPECT_EQ(found.min, exact.min) << what;
   EXPECT_EQ(found.max, exact.max) << what;
   EXPECT_EQ(found.mean, exact.mean) << what;
@@ -79,7 +81,8 @@ void expect_gpu(const model::GpuWork& found, const model::GpuWork& exact, const 
   EXPECT_EQ(found.share, exact.share) << what;
   EXPECT_EQ(found.distinct_kernels, exact.distinct_kernels) << what;
   ASSERT_EQ(found.launch_latency_ns.has_value(), exact.launch_latency_ns.has_value()) << what;
-  if (exact.launch_latency_ns) expect_spread(*found.launch_latency_ns, *exact.launch_latency_ns, what + " latency");
+  if (exact.launch_latency_ns)
+    expect_spread(*found.launch_latency_ns, *exact.launch_latency_ns, what + " latency");
   expect_spread(found.kernel_ns_per_occurrence, exact.kernel_ns_per_occurrence, what + " kernels");
   expect_spread(found.busy_ns_per_occurrence, exact.busy_ns_per_occurrence, what + " busy");
   ASSERT_EQ(found.copies_by_kind.size(), exact.copies_by_kind.size()) << what;
@@ -103,15 +106,16 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
   EXPECT_EQ(found.kind, exact.kind) << what;
   EXPECT_EQ(found.parent, exact.parent) << what;
   EXPECT_EQ(found.depth, exact.depth) << what;
-  for (const auto count :
-       {&model::Region::occurrences, &model::Region::unclosed, &model::Region::threads, &model::Region::processes})
+  for (const auto count : {&model::Region::occurrences, &model::Region::unclosed,
+                           &model::Region::threads, &model::Region::processes})
     EXPECT_EQ(found.*count, exact.*count) << what;
-  for (const auto ns : {&model::WallTime::inclusive_ns, &model::WallTime::exclusive_ns, &model::WallTime::profiler_ns,
-                        &model::WallTime::share})
+  for (const auto ns : {&model::WallTime::inclusive_ns, &model::WallTime::exclusive_ns,
+                        &model::WallTime::profiler_ns, &model::WallTime::share})
     EXPECT_DOUBLE_EQ(found.wall.*ns, exact.wall.*ns) << what;
   expect_spread(found.wall.per_occurrence_ns, exact.wall.per_occurrence_ns, what + " wall");
   ASSERT_EQ(found.steady.has_value(), exact.steady.has_value()) << what;
-  if (exact.steady && !merged_row) {  // of siblings in one row a digest judges the warm-up one by one
+  if (exact.steady &&
+      !merged_row) {  // of siblings in one row a digest judges the warm-up one by one
     EXPECT_EQ(found.steady->occurrences, exact.steady->occurrences) << what;
     EXPECT_EQ(found.steady->left_out, exact.steady->left_out) << what;
     EXPECT_EQ(found.steady->left_out_ns, exact.steady->left_out_ns) << what;
@@ -162,7 +166,8 @@ void expect_region(const model::Region& found, const model::Region& exact, bool 
   EXPECT_EQ(found.ranks->compared, exact.ranks->compared) << what;
   EXPECT_EQ(found.ranks->slowest_in, exact.ranks->slowest_in) << what;
   for (std::size_t i = 0; i < exact.ranks->by_rank.size(); ++i) {
-    EXPECT_EQ(std::isnan(found.ranks->own_by_rank[i]), std::isnan(exact.ranks->own_by_rank[i])) << what;
+    EXPECT_EQ(std::isnan(found.ranks->own_by_rank[i]), std::isnan(exact.ranks->own_by_rank[i]))
+        << what;
     if (!std::isnan(exact.ranks->own_by_rank[i])) {
       EXPECT_EQ(found.ranks->own_by_rank[i], exact.ranks->own_by_rank[i]) << what;
     }
@@ -188,7 +193,8 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   for (const model::Region& region : exact.regions)
     if (!region.process && !region.thread) regions.push_back(&region);
   ASSERT_EQ(found.regions.size(), regions.size());
-  for (std::size_t i = 0; i < regions.size(); ++i) expect_region(found.regions[i], *regions[i], false);
+  for (std::size_t i = 0; i < regions.size(); ++i)
+    expect_region(found.regions[i], *regions[i], false);
   ASSERT_EQ(found.rows.size(), exact.rows.size());
   for (std::size_t i = 0; i < exact.rows.size(); ++i) {
     EXPECT_EQ(found.rows[i].members, exact.rows[i].members);
@@ -198,15 +204,19 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   ASSERT_EQ(found.collectives.size(), exact.collectives.size());
   for (std::size_t i = 0; i < exact.collectives.size(); ++i) {
     const model::Collective &a = found.collectives[i], &b = exact.collectives[i];
-    EXPECT_EQ(std::tie(a.communicator, a.library, a.operation, a.path, a.bytes, a.ranks, a.calls, a.transfer_ns,
-                       a.wait_ns, a.algorithm_bytes_per_s, a.bus_bytes_per_s, a.hidden_share),
-              std::tie(b.communicator, b.library, b.operation, b.path, b.bytes, b.ranks, b.calls, b.transfer_ns,
-                       b.wait_ns, b.algorithm_bytes_per_s, b.bus_bytes_per_s, b.hidden_share));
+    EXPECT_EQ(std::tie(a.communicator, a.library, a.operation, a.path, a.bytes, a.ranks, a.calls,
+                       a.transfer_ns, a.wait_ns, a.algorithm_bytes_per_s, a.bus_bytes_per_s,
+                       a.hidden_share),
+              std::tie(b.communicator, b.library, b.operation, b.path, b.bytes, b.ranks, b.calls,
+                       b.transfer_ns, b.wait_ns, b.algorithm_bytes_per_s, b.bus_bytes_per_s,
+                       b.hidden_share));
     ASSERT_EQ(a.by_rank.size(), b.by_rank.size());
     for (std::size_t r = 0; r < b.by_rank.size(); ++r) {
       const model::CollectiveOfRank &x = a.by_rank[r], &y = b.by_rank[r];
-      EXPECT_EQ(std::tie(x.rank, x.late_ns, x.wait_ns, x.holds_up_ns, x.costs_ns, x.last, x.time_ns, x.hidden_ns),
-                std::tie(y.rank, y.late_ns, y.wait_ns, y.holds_up_ns, y.costs_ns, y.last, y.time_ns, y.hidden_ns));
+      EXPECT_EQ(std::tie(x.rank, x.late_ns, x.wait_ns, x.holds_up_ns, x.costs_ns, x.last, x.time_ns,
+                         x.hidden_ns),
+                std::tie(y.rank, y.late_ns, y.wait_ns, y.holds_up_ns, y.costs_ns, y.last, y.time_ns,
+                         y.hidden_ns));
     }
   }
   ASSERT_EQ(found.kernels.size(), exact.kernels.size());
@@ -215,7 +225,8 @@ void expect_same(const model::Report& found, const model::Report& exact) {
     EXPECT_EQ(found.kernels[i].calls, exact.kernels[i].calls);
     EXPECT_EQ(found.kernels[i].shapes, exact.kernels[i].shapes);
     EXPECT_EQ(found.kernels[i].shape, exact.kernels[i].shape);
-    expect_spread(found.kernels[i].duration_ns, exact.kernels[i].duration_ns, exact.kernels[i].name);
+    expect_spread(found.kernels[i].duration_ns, exact.kernels[i].duration_ns,
+                  exact.kernels[i].name);
   }
   ASSERT_EQ(found.total.has_value(), exact.total.has_value());
   if (exact.total) {
@@ -228,21 +239,23 @@ void expect_same(const model::Report& found, const model::Report& exact) {
   ASSERT_EQ(found.messages.size(), exact.messages.size());
   for (std::size_t i = 0; i < exact.messages.size(); ++i) {
     const model::PointToPoint &a = found.messages[i], &b = exact.messages[i];
-    EXPECT_EQ(std::tie(a.communicator, a.library, a.path, a.from, a.to, a.calls, a.bytes, a.transfer_ns,
-                       a.late_sender_ns, a.late_receiver_ns, a.late_senders, a.late_receivers, a.bytes_per_s),
-              std::tie(b.communicator, b.library, b.path, b.from, b.to, b.calls, b.bytes, b.transfer_ns,
-                       b.late_sender_ns, b.late_receiver_ns, b.late_senders, b.late_receivers, b.bytes_per_s));
+    EXPECT_EQ(std::tie(a.communicator, a.library, a.path, a.from, a.to, a.calls, a.bytes,
+                       a.transfer_ns, a.late_sender_ns, a.late_receiver_ns, a.late_senders,
+                       a.late_receivers, a.bytes_per_s),
+              std::tie(b.communicator, b.library, b.path, b.from, b.to, b.calls, b.bytes,
+                       b.transfer_ns, b.late_sender_ns, b.late_receiver_ns, b.late_senders,
+                       b.late_receivers, b.bytes_per_s));
   }
   for (std::size_t i = 0; i < exact.ranks.size(); ++i) {
     const model::RankWork &a = found.ranks[i].work, &b = exact.ranks[i].work;
     EXPECT_TRUE(a.known);
     EXPECT_EQ(found.ranks[i].card, exact.ranks[i].card);
-    EXPECT_EQ(std::tie(a.kernels, a.kernel_ns, a.kernel_threads, a.copied_bytes, a.tokens, a.paced_kernel_ns,
-                       a.paced_cpu_ns, a.cpu_ranges, a.slower_ranges),
-              std::tie(b.kernels, b.kernel_ns, b.kernel_threads, b.copied_bytes, b.tokens, b.paced_kernel_ns,
-                       b.paced_cpu_ns, b.cpu_ranges, b.slower_ranges));
-    for (const auto value : {&model::RankWork::kernel_pace, &model::RankWork::cpu_pace, &model::RankWork::sm_clock_hz,
-                             &model::RankWork::clock_limited}) {
+    EXPECT_EQ(std::tie(a.kernels, a.kernel_ns, a.kernel_threads, a.copied_bytes, a.tokens,
+                       a.paced_kernel_ns, a.paced_cpu_ns, a.cpu_ranges, a.slower_ranges),
+              std::tie(b.kernels, b.kernel_ns, b.kernel_threads, b.copied_bytes, b.tokens,
+                       b.paced_kernel_ns, b.paced_cpu_ns, b.cpu_ranges, b.slower_ranges));
+    for (const auto value : {&model::RankWork::kernel_pace, &model::RankWork::cpu_pace,
+                             &model::RankWork::sm_clock_hz, &model::RankWork::clock_limited}) {
       EXPECT_EQ(std::isnan(a.*value), std::isnan(b.*value));
       if (!std::isnan(b.*value)) {
         EXPECT_NEAR(a.*value, b.*value, 1e-12 * b.*value);
@@ -266,26 +279,29 @@ void expect_same(const model::Report& found, const model::Report& exact) {
 }
 
 std::string text_of(const model::MemoryPart& part) {
-  return fmt::format("{} of {}{}: {} in {}; ", model::memory_use_name(part.use), part.owner, part.is_of_time ? "?" : "",
-                     part.bytes, part.blocks);
+  return fmt::format("{} of {}{}: {} in {}; ", model::memory_use_name(part.use), part.owner,
+                     part.is_of_time ? "?" : "", part.bytes, part.blocks);
 }
 
 /// All but the curve over time.
 std::string text_of(const model::DeviceMemory& memory) {
   std::string text = fmt::format(
-      "process {} GPU {} {} {}: {} allocations, {} older, {} at the end, peak {}, reserved {} and {}, {} steps, {} "
+      "process {} GPU {} {} {}: {} allocations, {} older, {} at the end, peak {}, reserved {} and "
+      "{}, {} steps, {} "
       "owned; ",
-      memory.process, memory.device, memory.allocator, memory.sizes, memory.allocations, memory.older_bytes,
-      memory.end_bytes, memory.peak_bytes, memory.peak_reserved_bytes.value_or(-1),
-      memory.reserved_at_peak_bytes.value_or(-1), memory.steps, memory.owned_share);
+      memory.process, memory.device, memory.allocator, memory.sizes, memory.allocations,
+      memory.older_bytes, memory.end_bytes, memory.peak_bytes,
+      memory.peak_reserved_bytes.value_or(-1), memory.reserved_at_peak_bytes.value_or(-1),
+      memory.steps, memory.owned_share);
   for (const auto* parts : {&memory.uses, &memory.parts})
     for (const model::MemoryPart& part : *parts) text += text_of(part);
   if (const auto& growth = memory.growth)
-    text += fmt::format("grows by {} over {}, {}; ", growth->bytes_per_step, growth->steps, growth->owner);
+    text += fmt::format("grows by {} over {}, {}; ", growth->bytes_per_step, growth->steps,
+                        growth->owner);
   if (const auto& failure = memory.failure)
-    text += fmt::format("{} asked for {} with {} in use, {} reserved, {} free, {} times", failure->owner,
-                        failure->asked_bytes, failure->in_use_bytes, failure->reserved_bytes, failure->free_bytes,
-                        failure->count);
+    text += fmt::format("{} asked for {} with {} in use, {} reserved, {} free, {} times",
+                        failure->owner, failure->asked_bytes, failure->in_use_bytes,
+                        failure->reserved_bytes, failure->free_bytes, failure->count);
   return text;
 }
 
@@ -300,7 +316,8 @@ std::vector<std::string> verdicts_on_memory(const model::Report& report) {
 TEST(Digests, SayWhoseTheMemoryIs) {
   for (const bool hosts : {false, true}) {
     const Plan plan{.hosts = hosts, .memory = true};
-    const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})), exact = from_recordings(plan);
+    const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})),
+                        exact = from_recordings(plan);
     expect_same(found, exact);
     ASSERT_EQ(found.memory.size(), 8u);
     ASSERT_EQ(exact.memory.size(), 8u);
@@ -331,7 +348,8 @@ TEST(Digests, SayWhatTheRecordingsSay) {
         Plan{.ranks = 2, .gpu = false, .hosts = false, .unlike = false},
         Plan{.hosts = false, .beside = 5, .paces = true},
         Plan{.steps = 40, .straggler = 9, .hosts = false, .messages = true, .paces = true},
-        Plan{.ranks = 4, .gpu = false, .hosts = false, .messages = true}, Plan{.hosts = false, .messages = true},
+        Plan{.ranks = 4, .gpu = false, .hosts = false, .messages = true},
+        Plan{.hosts = false, .messages = true},
         Plan{.ranks = 9, .steps = 150, .layers = 3, .straggler = 0, .hosts = false}}) {
     std::vector<std::uint32_t> order(plan.ranks);
     for (std::uint32_t i = 0; i < plan.ranks; ++i) order[i] = i;
@@ -351,29 +369,34 @@ TEST(Digests, SayWhatTheRecordingsSay) {
 
 TEST(Digests, BringMessagesOfSeveralHostsToOneClock) {
   const Plan plan{.messages = true};
-  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})), exact = from_recordings(plan);
+  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})),
+                      exact = from_recordings(plan);
   ASSERT_EQ(found.messages.size(), exact.messages.size());
   using Key = std::tuple<std::string, std::vector<std::string>, std::uint32_t, std::uint32_t>;
   std::map<Key, const model::PointToPoint*> rows;
-  for (const model::PointToPoint& row : exact.messages) rows[{row.library, row.path, row.from, row.to}] = &row;
+  for (const model::PointToPoint& row : exact.messages)
+    rows[{row.library, row.path, row.from, row.to}] = &row;
   for (const model::PointToPoint& row : found.messages) {
     const model::PointToPoint& other = *rows.at({row.library, row.path, row.from, row.to});
     EXPECT_EQ(row.calls, other.calls);
     for (const auto ns : {&model::PointToPoint::transfer_ns, &model::PointToPoint::late_sender_ns,
                           &model::PointToPoint::late_receiver_ns})
-      EXPECT_NEAR(row.*ns, other.*ns, 2.0 * static_cast<double>(row.calls));  // to the nanosecond, each
+      EXPECT_NEAR(row.*ns, other.*ns,
+                  2.0 * static_cast<double>(row.calls));  // to the nanosecond, each
   }
 }
 
 const model::Communication& of_steps(const model::Report& report) {
-  const auto step = std::find_if(report.regions.begin(), report.regions.end(),
-                                 [](const model::Region& r) { return !r.process && r.path.back() == "step"; });
+  const auto step =
+      std::find_if(report.regions.begin(), report.regions.end(),
+                   [](const model::Region& r) { return !r.process && r.path.back() == "step"; });
   return *step->communication;
 }
 
 TEST(Digests, CloseShortGapsBetweenManyKernelsBesideACall) {
   const Plan plan{.steps = 40, .hosts = false, .beside = 20};
-  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})), exact = from_recordings(plan);
+  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3, 4})),
+                      exact = from_recordings(plan);
   const model::Communication &a = of_steps(found), &b = of_steps(exact);
   EXPECT_EQ(std::tie(a.calls, a.time_ns, a.overlap_ns), std::tie(b.calls, b.time_ns, b.overlap_ns));
   EXPECT_GT(b.wait_ns, 0);
@@ -408,7 +431,8 @@ std::optional<Digest> side_by_side(const std::vector<std::string>& files) {
 TEST(Digests, MergeSideBySideToTheSameBytes) {
   const Plan plan{.ranks = 5, .without = true, .messages = true, .memory = true};
   std::vector<std::string> files;
-  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) files.push_back(encode(made(plan, rank)).value());
+  for (std::uint32_t rank = 0; rank < plan.ranks; ++rank)
+    files.push_back(encode(made(plan, rank)).value());
   const auto all = side_by_side(files);
   ASSERT_TRUE(all);
   EXPECT_EQ(encode(*all).value(), encode(merged(plan, {0, 1, 2, 3, 4})).value());
@@ -417,7 +441,8 @@ TEST(Digests, MergeSideBySideToTheSameBytes) {
 TEST(Digests, RefuseWhatDoesNotFitTogetherWhereverItStands) {
   const Plan plan{.ranks = 3};
   const std::string good = encode(made(plan, 0)).value();
-  Digest region = made(plan, 1), tail = made(plan, 2), message = made({.ranks = 3, .messages = true}, 1), out;
+  Digest region = made(plan, 1), tail = made(plan, 2),
+         message = made({.ranks = 3, .messages = true}, 1), out;
   region.regions.back().of_processes.sum = -5;
   tail.open.front().spans = {{10, 5}};
   message.messaging.front().ends.front().call = 99'999;
@@ -433,8 +458,9 @@ TEST(Digests, SayNothingOfWhatTheyLack) {
   const model::Report report = from_digest(merged({}, {0, 1, 2, 3, 4}));
   EXPECT_TRUE(report.activity.empty());
   const auto told = [&](std::string_view what) {
-    return std::any_of(report.notes.begin(), report.notes.end(),
-                       [&](const std::string& note) { return note.find(what) != std::string::npos; });
+    return std::any_of(report.notes.begin(), report.notes.end(), [&](const std::string& note) {
+      return note.find(what) != std::string::npos;
+    });
   };
   for (const char* what : {"timelines", "single processes"}) EXPECT_TRUE(told(what)) << what;
 }
@@ -449,7 +475,8 @@ TEST(Digests, OfNothingChangeNothing) {
   Digest read;
   ASSERT_TRUE(decode(*front, "merged", read));
   EXPECT_EQ(read.begin_ns, merged(plan, {0, 1}).begin_ns);
-  EXPECT_TRUE(std::any_of(read.losses.begin(), read.losses.end(), [](const RankLoss& loss) { return loss.rank == 7; }));
+  EXPECT_TRUE(std::any_of(read.losses.begin(), read.losses.end(),
+                          [](const RankLoss& loss) { return loss.rank == 7; }));
 }
 
 TEST(Digests, AreReadAsTheyWereWritten) {
@@ -468,7 +495,8 @@ TEST(Digests, AreReadAsTheyWereWritten) {
 TEST(Digests, RefuseWhatIsDamaged) {
   const std::string good = encode(made({}, 1)).value();
   Digest out;
-  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, std::size_t{23}, std::size_t{24}, good.size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{7}, std::size_t{23}, std::size_t{24}, good.size() - 1}) {
     const auto read = decode(std::string_view(good).substr(0, size), "cut", out);
     ASSERT_FALSE(read) << size;
     EXPECT_EQ(read.error().code, base::Code::kBadData);
@@ -476,7 +504,8 @@ TEST(Digests, RefuseWhatIsDamaged) {
   std::string other = good;
   for (const char version : {4, 6}) {
     other[8] = version;
-    EXPECT_NE(decode(other, "other", out).error().what.find("version " + std::to_string(version)), std::string::npos);
+    EXPECT_NE(decode(other, "other", out).error().what.find("version " + std::to_string(version)),
+              std::string::npos);
   }
   for (std::size_t at = 24; at < good.size(); at += 37) {
     std::string wrong = good;
@@ -486,7 +515,11 @@ TEST(Digests, RefuseWhatIsDamaged) {
 }
 
 TEST(Digests, OfVersion5AreReadAsTheyWereWritten) {
-  const Plan plan{.ranks = 2, .steps = 4, .layers = 2, .messages = true, .paces = true};  // as the files were recorded
+  const Plan plan{.ranks = 2,
+                  .steps = 4,
+                  .layers = 2,
+                  .messages = true,
+                  .paces = true};  // as the files were recorded
   for (std::uint32_t rank = 0; rank < plan.ranks; ++rank) {
     Digest before, now = made(plan, rank);
     const auto golden = std::filesystem::path(GOLDEN) / ("v5-" + std::to_string(rank) + ".rsd");
@@ -496,7 +529,8 @@ TEST(Digests, OfVersion5AreReadAsTheyWereWritten) {
     ASSERT_TRUE(read(golden, before));
     now.tool = before.tool;
     ASSERT_EQ(before.losses.size(), now.losses.size());
-    for (std::size_t i = 0; i < now.losses.size(); ++i) now.losses[i].detail = before.losses[i].detail;  // their words
+    for (std::size_t i = 0; i < now.losses.size(); ++i)
+      now.losses[i].detail = before.losses[i].detail;  // their words
     EXPECT_EQ(encode(before).value(), encode(now).value());
     EXPECT_FALSE(before.messaging.empty());
     EXPECT_FALSE(before.works.empty());
@@ -508,7 +542,8 @@ TEST(Digests, HoldNumbersOfEveryLength) {
   Digest digest = made({.ranks = 1, .steps = 3, .layers = 1}, 0), read;
   std::uint64_t value = 0;
   for (int bits = 0; bits <= 64; ++bits, value = value << 1 | 1)
-    for (const std::uint64_t count : {value, value + 1}) digest.losses.push_back({0, "", "", count});
+    for (const std::uint64_t count : {value, value + 1})
+      digest.losses.push_back({0, "", "", count});
   ASSERT_TRUE(decode(encode(digest).value(), "numbers", read));
   std::sort(digest.losses.begin(), digest.losses.end());
   EXPECT_EQ(read.losses, digest.losses);
@@ -527,7 +562,8 @@ TEST(Digests, OfManyRanksWithoutGpuWorkAreReadBack) {
 }
 
 TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
-  const Plan plan{.ranks = 3, .steps = 6000, .layers = 1, .gpu = false, .hosts = false, .unlike = false};
+  const Plan plan{
+      .ranks = 3, .steps = 6000, .layers = 1, .gpu = false, .hosts = false, .unlike = false};
   const Digest digest = made(plan, 0);
   ASSERT_EQ(digest.collectives.size(), 1u);
   EXPECT_EQ(digest.collectives[0].made, 6000u);
@@ -536,41 +572,53 @@ TEST(Digests, ThinWhatIsTooMuchAndSayWhatRemains) {
   const model::Report found = from_digest(merged(plan, {0, 1, 2})), exact = from_recordings(plan);
   ASSERT_EQ(found.collectives.size(), 1u);
   EXPECT_EQ(found.collectives[0].calls, 3000);
-  EXPECT_NEAR(found.collectives[0].wait_ns * 2, exact.collectives[0].wait_ns, 0.02 * exact.collectives[0].wait_ns);
+  EXPECT_NEAR(found.collectives[0].wait_ns * 2, exact.collectives[0].wait_ns,
+              0.02 * exact.collectives[0].wait_ns);
   const auto step = std::find_if(found.regions.begin(), found.regions.end(),
                                  [](const model::Region& r) { return r.path.back() == "step"; });
   ASSERT_NE(step, found.regions.end());
   EXPECT_EQ(step->ranks->compared, 750);
   EXPECT_EQ(step->communication->calls, 18000);  // those that are kept stand for all
-  EXPECT_NEAR(step->communication->wait_ns, of_steps(exact).wait_ns, 0.02 * of_steps(exact).wait_ns);
+  EXPECT_NEAR(step->communication->wait_ns, of_steps(exact).wait_ns,
+              0.02 * of_steps(exact).wait_ns);
   EXPECT_EQ(step->occurrences, 18000);
-  EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(),
-                          [](const std::string& note) { return note.find("every 2nd call") != std::string::npos; }));
+  EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(), [](const std::string& note) {
+    return note.find("every 2nd call") != std::string::npos;
+  }));
 }
 
 TEST(Digests, StaySmallWhereCallsAndMessagesAreMany) {
-  const Plan plan{.ranks = 2, .steps = 4000, .layers = 1, .unlike = false, .beside = 10, .messages = true};
+  const Plan plan{
+      .ranks = 2, .steps = 4000, .layers = 1, .unlike = false, .beside = 10, .messages = true};
   const Digest digest = made(plan, 0);
   EXPECT_GT(digest.collectives.at(0).calls.size() + digest.messaging.at(0).calls.size(), 4000u);
   EXPECT_LT(encode(digest).value().size(), 400u << 10);
 }
 
 TEST(Digests, KeepTheSameMessagesAtBothEnds) {
-  const Plan plan{
-      .ranks = 4, .steps = 3000, .layers = 1, .gpu = false, .hosts = false, .unlike = false, .messages = true};
+  const Plan plan{.ranks = 4,
+                  .steps = 3000,
+                  .layers = 1,
+                  .gpu = false,
+                  .hosts = false,
+                  .unlike = false,
+                  .messages = true};
   const Digest digest = made(plan, 0);
   ASSERT_EQ(digest.messaging.size(), 1u);
   EXPECT_EQ(digest.messaging[0].shift, 2u);
   EXPECT_LE(digest.messaging[0].ends.size(), kMostKeptEnds);
   EXPECT_LT(encode(digest).value().size(), 150'000u);
-  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3})), exact = from_recordings(plan);
+  const model::Report found = from_digest(merged(plan, {0, 1, 2, 3})),
+                      exact = from_recordings(plan);
   ASSERT_EQ(found.messages.size(), exact.messages.size());
   for (const model::PointToPoint& row : exact.messages) {
-    const auto same = std::find_if(found.messages.begin(), found.messages.end(), [&](const auto& one) {
-      return std::tie(one.path, one.from, one.to) == std::tie(row.path, row.from, row.to);
-    });
+    const auto same =
+        std::find_if(found.messages.begin(), found.messages.end(), [&](const auto& one) {
+          return std::tie(one.path, one.from, one.to) == std::tie(row.path, row.from, row.to);
+        });
     ASSERT_NE(same, found.messages.end());
-    const double calls = static_cast<double>(row.calls), scatter = 3 * std::sqrt(3 / calls);  // one in four
+    const double calls = static_cast<double>(row.calls),
+                 scatter = 3 * std::sqrt(3 / calls);  // one in four
     EXPECT_NEAR(static_cast<double>(same->calls), calls, scatter * calls);
     EXPECT_NEAR(same->bytes, row.bytes, scatter * row.bytes);
     EXPECT_NEAR(same->late_sender_ns, row.late_sender_ns, scatter * row.late_sender_ns);
@@ -582,7 +630,8 @@ TEST(Digests, KeepTheSameMessagesAtBothEnds) {
   const model::Communication &a = of_steps(found), &b = of_steps(exact);
   EXPECT_NEAR(a.time_ns, b.time_ns, 0.02 * b.time_ns);
   EXPECT_NEAR(a.wait_ns, b.wait_ns, 0.02 * b.wait_ns);
-  EXPECT_NEAR(static_cast<double>(a.calls), static_cast<double>(b.calls), 0.05 * static_cast<double>(b.calls));
+  EXPECT_NEAR(static_cast<double>(a.calls), static_cast<double>(b.calls),
+              0.05 * static_cast<double>(b.calls));
   const auto unmatched = [](const model::Report& report) {
     for (const model::Loss& loss : report.losses)
       if (loss.kind.id() == "messages_unmatched") return static_cast<double>(loss.count);
@@ -590,8 +639,9 @@ TEST(Digests, KeepTheSameMessagesAtBothEnds) {
   };
   EXPECT_EQ(unmatched(exact), 375);
   EXPECT_NEAR(unmatched(found), 375, 0.3 * 375);
-  EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(),
-                          [](const std::string& note) { return note.starts_with("messages rest on one in 4"); }));
+  EXPECT_TRUE(std::any_of(found.notes.begin(), found.notes.end(), [](const std::string& note) {
+    return note.starts_with("messages rest on one in 4");
+  }));
 }
 
 }  // namespace

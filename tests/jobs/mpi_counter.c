@@ -1,6 +1,7 @@
-/* What the MPI library is asked to send: preloaded behind librangescope_mpi.so it stands in the place of PMPI_
- * functions, and counts messages, bytes and collectives of C and Fortran alike. Written to $MPI_COUNTS/RANK when the
- * program finalizes: "messages N", "bytes N", and a line a collective. */
+/* What the MPI library is asked to send: preloaded behind librangescope_mpi.so it stands in the
+ * place of PMPI_ functions, and counts messages, bytes and collectives of C and Fortran alike.
+ * Written to $MPI_COUNTS/RANK when the program finalizes: "messages N", "bytes N", and a line a
+ * collective. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -60,39 +61,41 @@ static void started(MPI_Request request) {
   }
 }
 
-#define SEND(name)                                                                                      \
-  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) { \
-    NEXT(name);                                                                                         \
-    add(size_of(count, type, peer));                                                                    \
-    return real(buffer, count, type, peer, tag, comm);                                                  \
+#define SEND(name)                                                                     \
+  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
+                  MPI_Comm comm) {                                                     \
+    NEXT(name);                                                                        \
+    add(size_of(count, type, peer));                                                   \
+    return real(buffer, count, type, peer, tag, comm);                                 \
   }
 SEND(Send)
 SEND(Ssend)
 SEND(Rsend)
 SEND(Bsend)
-#define BEGIN(name)                                                                                   \
-  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, \
-                  MPI_Request* request) {                                                             \
-    NEXT(name);                                                                                       \
-    add(size_of(count, type, peer));                                                                  \
-    return real(buffer, count, type, peer, tag, comm, request);                                       \
+#define BEGIN(name)                                                                    \
+  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
+                  MPI_Comm comm, MPI_Request* request) {                               \
+    NEXT(name);                                                                        \
+    add(size_of(count, type, peer));                                                   \
+    return real(buffer, count, type, peer, tag, comm, request);                        \
   }
 BEGIN(Isend)
 BEGIN(Issend)
 BEGIN(Irsend)
 BEGIN(Ibsend)
-#define PREPARE(name)                                                                                 \
-  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, \
-                  MPI_Request* request) {                                                             \
-    NEXT(name);                                                                                       \
-    const int result = real(buffer, count, type, peer, tag, comm, request);                           \
-    prepared[prepared_count].request = *request;                                                      \
-    prepared[prepared_count++].bytes = size_of(count, type, peer);                                    \
-    return result;                                                                                    \
+#define PREPARE(name)                                                                  \
+  int PMPI_##name(const void* buffer, int count, MPI_Datatype type, int peer, int tag, \
+                  MPI_Comm comm, MPI_Request* request) {                               \
+    NEXT(name);                                                                        \
+    const int result = real(buffer, count, type, peer, tag, comm, request);            \
+    prepared[prepared_count].request = *request;                                       \
+    prepared[prepared_count++].bytes = size_of(count, type, peer);                     \
+    return result;                                                                     \
   }
 PREPARE(Send_init)
 PREPARE(Ssend_init)
-int PMPI_Recv_init(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm, MPI_Request* request) {
+int PMPI_Recv_init(void* buffer, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+                   MPI_Request* request) {
   NEXT(Recv_init);
   const int result = real(buffer, count, type, peer, tag, comm, request);
   prepared[prepared_count].request = *request;
@@ -109,14 +112,16 @@ int PMPI_Startall(int count, MPI_Request* requests) {
   for (int i = 0; i < count; ++i) started(requests[i]);
   return real(count, requests);
 }
-int PMPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int to, int in_tag, void* out, int out_count,
-                  MPI_Datatype out_type, int from, int out_tag, MPI_Comm comm, MPI_Status* status) {
+int PMPI_Sendrecv(const void* in, int in_count, MPI_Datatype in_type, int to, int in_tag, void* out,
+                  int out_count, MPI_Datatype out_type, int from, int out_tag, MPI_Comm comm,
+                  MPI_Status* status) {
   NEXT(Sendrecv);
   add(size_of(in_count, in_type, to));
-  return real(in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm, status);
+  return real(in, in_count, in_type, to, in_tag, out, out_count, out_type, from, out_tag, comm,
+              status);
 }
-int PMPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int in_tag, int from, int out_tag,
-                          MPI_Comm comm, MPI_Status* status) {
+int PMPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, int in_tag, int from,
+                          int out_tag, MPI_Comm comm, MPI_Status* status) {
   NEXT(Sendrecv_replace);
   add(size_of(count, type, to));
   inside = 1;
@@ -132,19 +137,24 @@ int PMPI_Sendrecv_replace(void* buffer, int count, MPI_Datatype type, int to, in
     return real arguments;                          \
   }
 COUNTED(Barrier, 0, (MPI_Comm comm), (comm))
-COUNTED(Bcast, size_of(n, t, 0), (void* b, int n, MPI_Datatype t, int root, MPI_Comm comm), (b, n, t, root, comm))
-COUNTED(Reduce, size_of(n, t, 0), (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm comm),
+COUNTED(Bcast, size_of(n, t, 0), (void* b, int n, MPI_Datatype t, int root, MPI_Comm comm),
+        (b, n, t, root, comm))
+COUNTED(Reduce, size_of(n, t, 0),
+        (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm comm),
         (a, b, n, t, op, root, comm))
-COUNTED(Allreduce, size_of(n, t, 0), (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm),
+COUNTED(Allreduce, size_of(n, t, 0),
+        (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm),
         (a, b, n, t, op, comm))
 COUNTED(Iallreduce, size_of(n, t, 0),
         (const void* a, void* b, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm, MPI_Request* r),
         (a, b, n, t, op, comm, r))
 COUNTED(Ibarrier, 0, (MPI_Comm comm, MPI_Request* r), (comm, r))
 COUNTED(Alltoall, size_of(m, u, 0),
-        (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm), (a, n, t, b, m, u, comm))
+        (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm),
+        (a, n, t, b, m, u, comm))
 COUNTED(Allgather, size_of(m, u, 0),
-        (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm), (a, n, t, b, m, u, comm))
+        (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm comm),
+        (a, n, t, b, m, u, comm))
 int PMPI_Win_fence(int assertion, MPI_Win window) {
   NEXT(Win_fence);
   called("MPI_Win_fence", MPI_COMM_WORLD, 0);
@@ -161,8 +171,8 @@ int PMPI_Finalize(void) {
   if (out) {
     fprintf(out, "messages %lld\nbytes %lld\n", messages, sent);
     for (int i = 0; i < 64 && collectives[i].name; ++i)
-      fprintf(out, "%s %lld\n%s_bytes %lld\n", collectives[i].name, collectives[i].calls, collectives[i].name,
-              collectives[i].bytes);
+      fprintf(out, "%s %lld\n%s_bytes %lld\n", collectives[i].name, collectives[i].calls,
+              collectives[i].name, collectives[i].bytes);
     fclose(out);
   }
   return real();

@@ -1,5 +1,6 @@
-/* Legal calls whose ignored arguments are garbage, and wrong calls on communicators whose error handler counts: prints
- * what each call answered and how often the handler ran. Bare and under a profiler it is the same text. */
+/* Legal calls whose ignored arguments are garbage, and wrong calls on communicators whose error
+ * handler counts: prints what each call answered and how often the handler ran. Bare and under a
+ * profiler it is the same text. */
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
@@ -30,23 +31,33 @@ static void in_place(void) {
   }
   const int root = rank == 0;
   told("allgather", MPI_Allgather(MPI_IN_PLACE, 4, garbage(), all, 4, MPI_INT, MPI_COMM_WORLD));
-  told("allgatherv", MPI_Allgatherv(MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, counts, places, MPI_INT, MPI_COMM_WORLD));
-  told("allgatherv garbage", MPI_Allgatherv(MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, MPI_COMM_WORLD));
-  told("gather", root ? MPI_Gather(MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, 4, MPI_INT, 0, MPI_COMM_WORLD)
-                      : MPI_Gather(one, 4, MPI_INT, NULL, 9, garbage(), 0, MPI_COMM_WORLD));
-  told("gatherv", root ? MPI_Gatherv(MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, 0, MPI_COMM_WORLD)
-                       : MPI_Gatherv(one, 4, MPI_INT, NULL, nowhere, nowhere, garbage(), 0, MPI_COMM_WORLD));
-  told("scatter", root ? MPI_Scatter(all, 4, MPI_INT, MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD)
-                       : MPI_Scatter(NULL, 9, garbage(), one, 4, MPI_INT, 0, MPI_COMM_WORLD));
-  told("scatterv", root ? MPI_Scatterv(all, counts, places, MPI_INT, MPI_IN_PLACE, 4, garbage(), 0, MPI_COMM_WORLD)
-                        : MPI_Scatterv(NULL, nowhere, nowhere, garbage(), one, 4, MPI_INT, 0, MPI_COMM_WORLD));
+  told("allgatherv", MPI_Allgatherv(MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, counts, places,
+                                    MPI_INT, MPI_COMM_WORLD));
+  told("allgatherv garbage",
+       MPI_Allgatherv(MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, MPI_COMM_WORLD));
+  told("gather",
+       root ? MPI_Gather(MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, all, 4, MPI_INT, 0, MPI_COMM_WORLD)
+            : MPI_Gather(one, 4, MPI_INT, NULL, 9, garbage(), 0, MPI_COMM_WORLD));
+  told("gatherv",
+       root ? MPI_Gatherv(MPI_IN_PLACE, 4, garbage(), all, counts, places, MPI_INT, 0,
+                          MPI_COMM_WORLD)
+            : MPI_Gatherv(one, 4, MPI_INT, NULL, nowhere, nowhere, garbage(), 0, MPI_COMM_WORLD));
+  told("scatter",
+       root ? MPI_Scatter(all, 4, MPI_INT, MPI_IN_PLACE, 4, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD)
+            : MPI_Scatter(NULL, 9, garbage(), one, 4, MPI_INT, 0, MPI_COMM_WORLD));
+  told("scatterv",
+       root ? MPI_Scatterv(all, counts, places, MPI_INT, MPI_IN_PLACE, 4, garbage(), 0,
+                           MPI_COMM_WORLD)
+            : MPI_Scatterv(NULL, nowhere, nowhere, garbage(), one, 4, MPI_INT, 0, MPI_COMM_WORLD));
   told("alltoall", MPI_Alltoall(MPI_IN_PLACE, 1, garbage(), all, 1, MPI_INT, MPI_COMM_WORLD));
-  told("alltoallv",
-       MPI_Alltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places, MPI_INT, MPI_COMM_WORLD));
-  told("reduce", MPI_Reduce(root ? MPI_IN_PLACE : one, root ? one : NULL, 4, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD));
+  told("alltoallv", MPI_Alltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places,
+                                  MPI_INT, MPI_COMM_WORLD));
+  told("reduce", MPI_Reduce(root ? MPI_IN_PLACE : one, root ? one : NULL, 4, MPI_INT, MPI_SUM, 0,
+                            MPI_COMM_WORLD));
 }
 
-/* Calls whose sizes stand elsewhere: a type for each rank, neighbours, requests that persist, that nobody waits for. */
+/* Calls whose sizes stand elsewhere: a type for each rank, neighbours, requests that persist, that
+ * nobody waits for. */
 static void further(void) {
   int all[64] = {0}, counts[16], places[16], bytes[16];
   MPI_Aint far[16];
@@ -59,30 +70,36 @@ static void further(void) {
     types[i] = MPI_INT;
   }
   MPI_Request request, other;
-  told("alltoallw", MPI_Alltoallw(MPI_IN_PLACE, nowhere, nowhere, NULL, all, counts, bytes, types, MPI_COMM_WORLD));
-  told("ialltoallv", MPI_Ialltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places, MPI_INT,
-                                    MPI_COMM_WORLD, &request));
+  told("alltoallw", MPI_Alltoallw(MPI_IN_PLACE, nowhere, nowhere, NULL, all, counts, bytes, types,
+                                  MPI_COMM_WORLD));
+  told("ialltoallv", MPI_Ialltoallv(MPI_IN_PLACE, nowhere, nowhere, garbage(), all, counts, places,
+                                    MPI_INT, MPI_COMM_WORLD, &request));
   told("wait ialltoallv", MPI_Wait(&request, MPI_STATUS_IGNORE));
-  told("reduce_scatter", MPI_Reduce_scatter(MPI_IN_PLACE, all, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-  told("reduce_scatter_block", MPI_Reduce_scatter_block(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  told("reduce_scatter",
+       MPI_Reduce_scatter(MPI_IN_PLACE, all, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+  told("reduce_scatter_block",
+       MPI_Reduce_scatter_block(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
   told("scan", MPI_Scan(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
   told("exscan", MPI_Exscan(MPI_IN_PLACE, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
   const int once = 1, next = (rank + 1) % size, before = (rank + size - 1) % size;
   MPI_Comm ring;
   MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &once, 0, &ring);
   told("neighbor_alltoall", MPI_Neighbor_alltoall(all, 1, MPI_INT, all + 32, 1, MPI_INT, ring));
-  told("neighbor_alltoallw", MPI_Neighbor_alltoallw(all, counts, far, types, all + 32, counts, far, types, ring));
+  told("neighbor_alltoallw",
+       MPI_Neighbor_alltoallw(all, counts, far, types, all + 32, counts, far, types, ring));
   MPI_Comm_free(&ring);
   MPI_Send_init(all, 1, MPI_INT, next, 5, MPI_COMM_WORLD, &request);
   MPI_Recv_init(all + 32, 1, MPI_INT, before, 5, MPI_COMM_WORLD, &other);
   for (int i = 0; i < 3; ++i) {
     told("start", MPI_Start(&other) + MPI_Start(&request));
-    told("wait started", MPI_Wait(&request, MPI_STATUS_IGNORE) + MPI_Wait(&other, MPI_STATUS_IGNORE));
+    told("wait started",
+         MPI_Wait(&request, MPI_STATUS_IGNORE) + MPI_Wait(&other, MPI_STATUS_IGNORE));
   }
   told("free persistent", MPI_Request_free(&request) + MPI_Request_free(&other));
   MPI_Isend(all, 1, MPI_INT, next, 6, MPI_COMM_WORLD, &request);
   told("free on its way", MPI_Request_free(&request));
-  told("recv", MPI_Recv(all + 32, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+  told("recv", MPI_Recv(all + 32, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                        MPI_STATUS_IGNORE));
   MPI_Message message;
   MPI_Isend(all, 1, MPI_INT, next, 7, MPI_COMM_WORLD, &request);
   told("mprobe", MPI_Mprobe(MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
@@ -90,7 +107,8 @@ static void further(void) {
   MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Ranks of two groups: of those of the root's group that are not the root, everything but the communicator is ignored.
+/* Ranks of two groups: of those of the root's group that are not the root, everything but the
+ * communicator is ignored.
  */
 static void between_groups(void) {
   MPI_Comm half, both;
@@ -99,8 +117,8 @@ static void between_groups(void) {
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &both);
   const int root = rank == 0 ? MPI_ROOT : rank % 2 == 0 ? MPI_PROC_NULL : 0;
   told("bcast between", MPI_Bcast(one, 4, MPI_INT, root, both));
-  told("gather between",
-       MPI_Gather(one, 4, root == 0 ? MPI_INT : garbage(), all, 4, root == MPI_ROOT ? MPI_INT : garbage(), root, both));
+  told("gather between", MPI_Gather(one, 4, root == 0 ? MPI_INT : garbage(), all, 4,
+                                    root == MPI_ROOT ? MPI_INT : garbage(), root, both));
   told("scatter between", MPI_Scatter(all, 4, root == MPI_ROOT ? MPI_INT : garbage(), one, 4,
                                       root == 0 ? MPI_INT : garbage(), root, both));
   MPI_Comm again;

@@ -1,4 +1,5 @@
-/* Neighbours exchange halos in every way that MPI has, mixed: `mpi_exchange [SEED [THREADS]]`. Ends with "done". */
+/* Neighbours exchange halos in every way that MPI has, mixed: `mpi_exchange [SEED [THREADS]]`. Ends
+ * with "done". */
 #include <mpi.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -14,7 +15,8 @@ static unsigned draw(unsigned n) { /* the same numbers on all ranks */
   return (seed >> 16) % n;
 }
 
-/* As LAMMPS does it: a receive that is begun, a send that blocks, a wait; and now and then Sendrecv. */
+/* As LAMMPS does it: a receive that is begun, a send that blocks, a wait; and now and then
+ * Sendrecv. */
 static void swap_blocking(MPI_Comm comm, int from, int to, char* in, char* out) {
   static int swaps = 100;
   const int count = 1 + (int)draw(3000), tag = (int)draw(3), any = (int)draw(2);
@@ -26,8 +28,13 @@ static void swap_blocking(MPI_Comm comm, int from, int to, char* in, char* out) 
       MPI_Send(out, count, MPI_DOUBLE, to, tag, comm);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       break;
-    case 2: MPI_Sendrecv(out, count, MPI_INT, to, tag, in, MOST, MPI_CHAR, from, tag, comm, MPI_STATUS_IGNORE); break;
-    case 3: MPI_Sendrecv_replace(in, count, MPI_INT, to, tag, from, tag, comm, MPI_STATUS_IGNORE); break;
+    case 2:
+      MPI_Sendrecv(out, count, MPI_INT, to, tag, in, MOST, MPI_CHAR, from, tag, comm,
+                   MPI_STATUS_IGNORE);
+      break;
+    case 3:
+      MPI_Sendrecv_replace(in, count, MPI_INT, to, tag, from, tag, comm, MPI_STATUS_IGNORE);
+      break;
     case 4: {
       MPI_Message message;
       MPI_Status status;
@@ -58,8 +65,8 @@ static void swap_begun(MPI_Comm comm, const int* peers, int n, char* in, char* o
   int indexes[32], begun = 0, index, known, flag;
   const int tag = 10 + (int)draw(3), any = (int)draw(3) == 0, count = 1 + (int)draw(900);
   for (int i = 0; i < n; ++i)
-    MPI_Irecv(in + i * 4000, 4000, MPI_CHAR, any && peers[i] >= 0 ? MPI_ANY_SOURCE : peers[i], tag, comm,
-              &all[begun++]);
+    MPI_Irecv(in + i * 4000, 4000, MPI_CHAR, any && peers[i] >= 0 ? MPI_ANY_SOURCE : peers[i], tag,
+              comm, &all[begun++]);
   for (int i = 0; i < n; ++i) {
     if ((i + rank) % 3 == 0)
       MPI_Send(out, count, MPI_INT, peers[i], tag, comm);
@@ -96,8 +103,10 @@ static void swap_begun(MPI_Comm comm, const int* peers, int n, char* in, char* o
 static void swap_persistent(MPI_Comm comm, const int* peers, int n, char* in, char* out) {
   MPI_Request all[32];
   const int rounds = 1 + (int)draw(3), together = (int)draw(2);
-  for (int i = 0; i < n; ++i) MPI_Recv_init(in + i * 4000, 4000, MPI_CHAR, peers[i], 20, comm, &all[i]);
-  for (int i = 0; i < n; ++i) MPI_Send_init(out, 100 * (i + 1), MPI_CHAR, peers[i], 20, comm, &all[n + i]);
+  for (int i = 0; i < n; ++i)
+    MPI_Recv_init(in + i * 4000, 4000, MPI_CHAR, peers[i], 20, comm, &all[i]);
+  for (int i = 0; i < n; ++i)
+    MPI_Send_init(out, 100 * (i + 1), MPI_CHAR, peers[i], 20, comm, &all[n + i]);
   for (int round = 0; round < rounds; ++round) {
     if (together) MPI_Startall(2 * n, all);
     for (int i = 0; i < 2 * n && !together; ++i) MPI_Start(&all[i]);
@@ -130,7 +139,8 @@ static void swap_odd(MPI_Comm comm, int from, int to, char* in, char* out) {
       break;
     case 3: /* taken when it is there */
       MPI_Isend(out, 99, MPI_CHAR, to, 40, comm, &request);
-      while (!flag && from != MPI_PROC_NULL) MPI_Improbe(MPI_ANY_SOURCE, 40, comm, &flag, &message, MPI_STATUS_IGNORE);
+      while (!flag && from != MPI_PROC_NULL)
+        MPI_Improbe(MPI_ANY_SOURCE, 40, comm, &flag, &message, MPI_STATUS_IGNORE);
       if (flag) {
         MPI_Imrecv(in, 99, MPI_CHAR, &message, &many[0]);
         MPI_Wait(&many[0], MPI_STATUS_IGNORE);
@@ -158,8 +168,8 @@ static void* of_thread(void* argument) {
   return NULL;
 }
 
-/* Collectives of communicators of every making, with derived types and in place; some of one rank alone, which waits
- * for nobody. */
+/* Collectives of communicators of every making, with derived types and in place; some of one rank
+ * alone, which waits for nobody. */
 static void collect(void) {
   static const int first[1] = {0};
   int numbers[64] = {0};
@@ -227,7 +237,10 @@ int main(int argc, char** argv) {
         break;
       case 1: swap_begun(copy, peers, 6, in, out); break;
       case 2: swap_persistent(grid, peers, 6, in, out); break;
-      case 3: swap_blocking(half, (half_rank + half_size - 1) % half_size, (half_rank + 1) % half_size, in, out); break;
+      case 3:
+        swap_blocking(half, (half_rank + half_size - 1) % half_size, (half_rank + 1) % half_size,
+                      in, out);
+        break;
       default: swap_odd(MPI_COMM_WORLD, (rank + size - 1) % size, (rank + 1) % size, in, out);
     }
     nvtxRangePop();

@@ -1,8 +1,10 @@
-/* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last rank sleeps in every
- * step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps for ever in the third. `messages`: a ring
- * and a master with workers, of which rank 1 always comes late: 20 ms after those that wait for it have begun to
+/* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last
+ * rank sleeps in every step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps
+ * for ever in the third. `messages`: a ring and a master with workers, of which rank 1 always comes
+ * late: 20 ms after those that wait for it have begun to
  * ($MEETING, see arrive()). `requests`: messages that are begun. `moments`:
- * 500 barriers, after each a range whose payload is the kernel's monotonic clock, whatever the C library says. */
+ * 500 barriers, after each a range whose payload is the kernel's monotonic clock, whatever the C
+ * library says. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,8 +23,8 @@
 /* Where a rank is, in memory that all share: the file $MEETING. */
 struct place {
   atomic_int arrivals; /* at calls in which it will wait for rank 1 */
-  atomic_int
-      readings; /* of the clock by its main thread since then: the call has begun, as a recorder of calls has it */
+  atomic_int readings; /* of the clock by its main thread since then: the call has begun, as a
+                          recorder of calls has it */
 };
 enum { kRanks = 16 };
 static struct place* places;
@@ -69,15 +71,17 @@ static void late(int rank) {
   nvtxRangePop();
 }
 
-/* Rank 1 comes 20 ms after all others have begun the call before which they arrived for the n-th time. */
+/* Rank 1 comes 20 ms after all others have begun the call before which they arrived for the n-th
+ * time. */
 static void last(int rank, int size, int n) {
   for (int other = 0; other < size && rank == 1; ++other)
     if (other != 1) begun(other, n);
   late(rank);
 }
 
-/* Each rank passes 256 KiB on; then rank 0 takes a number from each other one as they come, and answers. The tag of an
- * answer is the rank's in a communicator whose ranks are the other way round. */
+/* Each rank passes 256 KiB on; then rank 0 takes a number from each other one as they come, and
+ * answers. The tag of an answer is the rank's in a communicator whose ranks are the other way
+ * round. */
 static void messages(int rank, int size) {
   static char out[262144], in[262144];
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;
@@ -88,8 +92,8 @@ static void messages(int rank, int size) {
     MPI_Barrier(MPI_COMM_WORLD);
     late(rank);
     nvtxRangePushA("ring");
-    MPI_Sendrecv(out, sizeof out, MPI_CHAR, next, 3, in, sizeof in, MPI_CHAR, before, 3, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out, sizeof out, MPI_CHAR, next, 3, in, sizeof in, MPI_CHAR, before, 3,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     nvtxRangePop();
     nvtxRangePushA("ask");
     for (int i = 1; i < size && rank == 0; ++i) {
@@ -133,7 +137,8 @@ static void requests(int rank, int size) {
     arrive();
     MPI_Waitall(2, all, MPI_STATUSES_IGNORE);
     nvtxRangePop();
-    nvtxRangePushA("any"); /* as many bytes as the sender's rank, into 1 KiB; and one that never comes */
+    nvtxRangePushA(
+        "any"); /* as many bytes as the sender's rank, into 1 KiB; and one that never comes */
     if (rank == 0) {
       int index;
       for (int i = 0; i < size - 1; ++i)
@@ -156,19 +161,22 @@ static void requests(int rank, int size) {
     }
     if (rank == 1) {
       MPI_Issend(out, 512, MPI_CHAR, 0, 5, MPI_COMM_WORLD, &all[0]);
-      for (int known = 0, index; known == 0;) MPI_Testsome(1, all, &known, &index, MPI_STATUSES_IGNORE);
+      for (int known = 0, index; known == 0;)
+        MPI_Testsome(1, all, &known, &index, MPI_STATUSES_IGNORE);
     }
     nvtxRangePop();
     nvtxRangePushA("many");
-    for (int i = 0; i < 12; ++i) MPI_Irecv(room[i], 1024, MPI_CHAR, before, i, MPI_COMM_WORLD, &all[i]);
-    for (int i = 0; i < 12; ++i) MPI_Isend(out, 64 * (i + 1), MPI_CHAR, next, i, MPI_COMM_WORLD, &all[12 + i]);
+    for (int i = 0; i < 12; ++i)
+      MPI_Irecv(room[i], 1024, MPI_CHAR, before, i, MPI_COMM_WORLD, &all[i]);
+    for (int i = 0; i < 12; ++i)
+      MPI_Isend(out, 64 * (i + 1), MPI_CHAR, next, i, MPI_COMM_WORLD, &all[12 + i]);
     MPI_Waitall(24, all, MPI_STATUSES_IGNORE);
     nvtxRangePop();
   }
 }
 
-/* The same messages over and over: requests that are made once and started in each step; one ends in MPI_Wait, one in a
-   test. Rank 1 comes late. */
+/* The same messages over and over: requests that are made once and started in each step; one ends
+   in MPI_Wait, one in a test. Rank 1 comes late. */
 static void persistent(int rank, int size) {
   static char out[4096], in[4096];
   const int next = (rank + 1) % size, before = (rank + size - 1) % size;

@@ -1,5 +1,6 @@
-/* Preloaded: this machine's clocks as another host would have them. WRONG_NS is added to UTC, WRONG_PPM is how much
- * faster the monotonic clock goes, and rangescope itself believes to run on WRONG_HOST. */
+/* Preloaded: this machine's clocks as another host would have them. WRONG_NS is added to UTC,
+ * WRONG_PPM is how much faster the monotonic clock goes, and rangescope itself believes to run on
+ * WRONG_HOST. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-// The library's own matching of range expressions against model::RangeExpression: the same expression selects the same
-// ranges, whatever the stack, the domain and the names are, or it is refused with a sentence that says why.
+// The library's own matching of range expressions against model::RangeExpression: the same
+// expression selects the same ranges, whatever the stack, the domain and the names are, or it is
+// refused with a sentence that says why.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ struct Stack {
   std::vector<std::string> names;  // bottom to top
 };
 
-// The plan of one include expression as the library understands it; null when the command line refuses it.
+// The plan of one include expression as the library understands it; null when the command line
+// refuses it.
 struct Release {
   void operator()(Plan* plan) const {
     release_plan(*plan);
@@ -31,7 +33,8 @@ struct Release {
   }
 };
 
-std::unique_ptr<Plan, Release> plan_of(const std::string& expression, std::string* refusal = nullptr) {
+std::unique_ptr<Plan, Release> plan_of(const std::string& expression,
+                                       std::string* refusal = nullptr) {
   collect::native::CounterRequest request;
   request.metrics = {"m.sum"};
   request.ranges.include = {{expression, {}}};
@@ -48,14 +51,16 @@ std::unique_ptr<Plan, Release> plan_of(const std::string& expression, std::strin
   }
   std::unique_ptr<Plan, Release> plan(new Plan{});
   char why[256] = {};
-  EXPECT_TRUE(parse_plan(text->data(), text->size(), *plan, why, sizeof why)) << why << "\n" << *text;
+  EXPECT_TRUE(parse_plan(text->data(), text->size(), *plan, why, sizeof why)) << why << "\n"
+                                                                              << *text;
   return plan;
 }
 
 bool library(const Plan& plan, const Stack& stack) {
   std::vector<Piece> pieces;
   for (const std::string& name : stack.names) pieces.push_back({name.data(), name.size()});
-  return matches_stack(plan.include[0], {stack.domain.data(), stack.domain.size()}, pieces.data(), pieces.size());
+  return matches_stack(plan.include[0], {stack.domain.data(), stack.domain.size()}, pieces.data(),
+                       pieces.size());
 }
 
 bool model(const model::RangeExpression& expression, const Stack& stack) {
@@ -63,8 +68,10 @@ bool model(const model::RangeExpression& expression, const Stack& stack) {
   return expression.matches_stack(stack.domain, names);
 }
 
-/// The rule of ncu, by trying every place of every name: `at[i]` is where name i of the expression stands.
-bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack, std::vector<std::size_t>& at) {
+/// The rule of ncu, by trying every place of every name: `at[i]` is where name i of the expression
+/// stands.
+bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack,
+                 std::vector<std::size_t>& at) {
   using Kind = model::RangeExpression::Element::Kind;
   const std::size_t i = at.size();
   const auto& elements = parts.elements;
@@ -72,7 +79,8 @@ bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack,
     const bool one_above = elements.back().kind == Kind::kOne;
     std::size_t last = i;
     while (elements[last - 1].kind != Kind::kName) --last;
-    return one_above ? at[last - 1] + 2 == stack.names.size() : !parts.top || at[last - 1] + 1 == stack.names.size();
+    return one_above ? at[last - 1] + 2 == stack.names.size()
+                     : !parts.top || at[last - 1] + 1 == stack.names.size();
   }
   if (elements[i].kind != Kind::kName) {
     at.push_back(0);
@@ -82,8 +90,8 @@ bool brute_force(const model::RangeExpression::Parts& parts, const Stack& stack,
   const std::size_t before = i - (gap ? 2 : 1);
   for (std::size_t p = 0; p < stack.names.size(); ++p) {
     if (stack.names[p] != elements[i].text) continue;
-    if (std::find(stack.names.begin() + static_cast<std::ptrdiff_t>(p) + 1, stack.names.end(), elements[i].text) !=
-            stack.names.end() &&
+    if (std::find(stack.names.begin() + static_cast<std::ptrdiff_t>(p) + 1, stack.names.end(),
+                  elements[i].text) != stack.names.end() &&
         !(i == 0 && parts.bottom && p == 0))
       continue;  // a literal name is its topmost occurrence, or the one that an anchor asks for
     if (i == 0 && parts.bottom && p != 0) continue;
@@ -109,7 +117,8 @@ void expect_same(const std::string& text, const Stack& stack) {
   EXPECT_EQ(library(*plan, stack), model(*expression, stack)) << text << " against " << shown;
   if (expression->parts().regex || expression->parts().domain.value_or("") != stack.domain) return;
   std::vector<std::size_t> at;
-  EXPECT_EQ(model(*expression, stack), brute_force(expression->parts(), stack, at)) << text << " against " << shown;
+  EXPECT_EQ(model(*expression, stack), brute_force(expression->parts(), stack, at))
+      << text << " against " << shown;
 }
 
 TEST(Matching, EveryStackAgainstEveryShapeOfExpression) {
@@ -150,14 +159,18 @@ TEST(Matching, EveryStackAgainstEveryShapeOfExpression) {
 
 TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
   const std::vector<std::string> patterns = {
-      "^layer\\d+$",  "^layer[\\d_]+$", "^\\w+$",   "^\\W$",   "a\\.b",  "^a{2,3}$", "a{,3}",          "{x}",
-      "^(?:ab|cd)+$", "^a+?$",          "^a??b$",   "^.$",     "^..$",   "^[^a]$",   "^[[:alpha:]]+$", "x|^$",
-      "^caf.$",       "^caf\\S$",       "^[a-z]+$", "\\[0\\]", "^[]x]$", "\\<b\\>",  "^step\\x20?$",   "^é+$",
-      "^[é]$",        "a\\*b",          "^\\t$",    "^[^\\d]$"};
+      "^layer\\d+$",  "^layer[\\d_]+$", "^\\w+$",         "^\\W$",
+      "a\\.b",        "^a{2,3}$",       "a{,3}",          "{x}",
+      "^(?:ab|cd)+$", "^a+?$",          "^a??b$",         "^.$",
+      "^..$",         "^[^a]$",         "^[[:alpha:]]+$", "x|^$",
+      "^caf.$",       "^caf\\S$",       "^[a-z]+$",       "\\[0\\]",
+      "^[]x]$",       "\\<b\\>",        "^step\\x20?$",   "^é+$",
+      "^[é]$",        "a\\*b",          "^\\t$",          "^[^\\d]$"};
   const std::vector<std::string> names = {
-      "layer0", "layer12", "layer_1", "layer", "a.b",  "axb", "aa", "aaaa", "a{,3}", "{x}", "abcd", "ab",
-      "b",      "a",       "",        "x",     "]",    "é",   "éé", "café", "caf\n", "\n",  "caf ", "ABC",
-      "a*b",    "a[0]",    "<b>",     "step ", "step", "\t",  "ä",  "zz",   "1",     " "};
+      "layer0", "layer12", "layer_1", "layer", "a.b",  "axb", "aa",  "aaaa", "a{,3}",
+      "{x}",    "abcd",    "ab",      "b",     "a",    "",    "x",   "]",    "é",
+      "éé",     "café",    "caf\n",   "\n",    "caf ", "ABC", "a*b", "a[0]", "<b>",
+      "step ",  "step",    "\t",      "ä",     "zz",   "1",   " "};
   std::size_t compared = 0;
   for (const std::string& pattern : patterns) {
     std::string escaped;  // what the grammar of expressions takes for its own
@@ -168,7 +181,8 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
       escaped += c;
     }
     const auto parsed = model::RangeExpression::parse("regex:" + escaped + "/*/zzz");
-    if (!parsed || parsed->parts().elements.front().text != pattern) continue;  // the grammar reads it otherwise
+    if (!parsed || parsed->parts().elements.front().text != pattern)
+      continue;  // the grammar reads it otherwise
     std::string refusal;
     const auto plan = plan_of(parsed->text(), &refusal);
     if (plan == nullptr) {
@@ -178,7 +192,8 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
     for (const std::string& name : names) {
       ++compared;
       const Stack stack{"", {name, "zzz"}};
-      EXPECT_EQ(library(*plan, stack), model(*parsed, stack)) << pattern << " against '" << name << "'";
+      EXPECT_EQ(library(*plan, stack), model(*parsed, stack))
+          << pattern << " against '" << name << "'";
     }
   }
   EXPECT_GT(compared, 700u);
@@ -186,8 +201,9 @@ TEST(Matching, WhatRegularExpressionsAddIsWrittenInTheCommonGround) {
 
 TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
   std::mt19937 random(11);
-  const std::vector<std::string> parts = {"a", "b", "ab", ".", "\\d", "\\w", "[ab]",   "[^a]",        "(a|b)", "(?:ab)",
-                                          "^", "$", "é",  "1", "_",   "\\.", "[0-9a]", "[[:digit:]]", "x"};
+  const std::vector<std::string> parts = {
+      "a", "b", "ab", ".", "\\d", "\\w", "[ab]",   "[^a]",        "(a|b)", "(?:ab)",
+      "^", "$", "é",  "1", "_",   "\\.", "[0-9a]", "[[:digit:]]", "x"};
   const std::vector<std::string> repeats = {"", "", "", "*", "+", "?", "{2}", "{1,2}", "*?", "+?"};
   const std::vector<std::string> letters = {"a", "b", "1", "_", ".", "é", "x", "\n"};
   int compared = 0, refused = 0;
@@ -206,7 +222,8 @@ TEST(Matching, RandomPatternsMeanTheSameOrAreRefused) {
       std::string name;
       for (std::size_t n = random() % 5; n > 0; --n) name += letters[random() % letters.size()];
       const Stack stack{"", {name, "zzz"}};
-      EXPECT_EQ(library(*plan, stack), model(*parsed, stack)) << pattern << " against '" << name << "'";
+      EXPECT_EQ(library(*plan, stack), model(*parsed, stack))
+          << pattern << " against '" << name << "'";
       ++compared;
     }
     if (HasFailure()) return;
@@ -219,7 +236,8 @@ TEST(Matching, OnlyTheRangeThatBeginsToMatchIsATarget) {
   const auto plan = plan_of("decode/");
   const Piece stack[] = {{"decode", 6}, {"layer0", 6}};
   EXPECT_TRUE(is_target(*plan, {"", 0}, stack, 1));
-  EXPECT_FALSE(is_target(*plan, {"", 0}, stack, 2)) << "decode > layer0 is within decode, which is measured";
+  EXPECT_FALSE(is_target(*plan, {"", 0}, stack, 2))
+      << "decode > layer0 is within decode, which is measured";
 }
 
 TEST(Matching, StartEndRanges) {
@@ -227,7 +245,8 @@ TEST(Matching, StartEndRanges) {
   const auto plan = plan_of(text);
   const auto expression = model::RangeExpression::parse(text);
   for (const std::string name : {"request", "other", "reques", "x"}) {
-    EXPECT_EQ(is_start_end_target(*plan, {"", 0}, {name.data(), name.size()}), expression->names_start_end("", name))
+    EXPECT_EQ(is_start_end_target(*plan, {"", 0}, {name.data(), name.size()}),
+              expression->names_start_end("", name))
         << name;
   }
 }

@@ -1,5 +1,5 @@
-// One selection, five readers: what a person writes means the same ranges to the injected library, on ncu's command
-// line, at nsys's gate, in the report, and to the doctor. The same for kernels.
+// One selection, five readers: what a person writes means the same ranges to the injected library,
+// on ncu's command line, at nsys's gate, in the report, and to the doctor. The same for kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,12 +99,14 @@ Paths library(const model::RangeSelection& ranges) {
 }
 
 collect::Abilities recorded_abilities(const std::string& name) {
-  const auto text = base::read_file(std::filesystem::path(base::source_dir) / "conf" / "tools" / (name + ".json"));
+  const auto text = base::read_file(std::filesystem::path(base::source_dir) / "conf" / "tools" /
+                                    (name + ".json"));
   EXPECT_TRUE(text.has_value());
   return *collect::from_json(*text);
 }
 
-collect::Request request_of(const model::RangeSelection& ranges, const model::KernelSelection& kernels = {}) {
+collect::Request request_of(const model::RangeSelection& ranges,
+                            const model::KernelSelection& kernels = {}) {
   collect::Request request;
   request.command = {"./app"};
   request.cwd = "/";
@@ -130,7 +132,8 @@ std::vector<std::string> values(const std::vector<std::string>& argv, std::strin
   return out;
 }
 
-/// What ncu begins to measure at, as it reads its own command line (model::RangeExpression has its truth tables).
+/// What ncu begins to measure at, as it reads its own command line (model::RangeExpression has its
+/// truth tables).
 Paths ncu(const model::RangeSelection& ranges) {
   const std::vector<std::string> argv = ncu_line(request_of(ranges));
   const auto any = [&](const char* option, auto test) {
@@ -144,8 +147,10 @@ Paths ncu(const model::RangeSelection& ranges) {
   Paths out;
   for (const Range& range : program()) {
     const auto path = views(range.path);
-    if (any("--nvtx-include", [&](const auto& each) { return each.names_itself(range.domain, path, range.kind); }) &&
-        !any("--nvtx-exclude", [&](const auto& each) { return each.names_region(range.domain, path, range.kind); }))
+    if (any("--nvtx-include",
+            [&](const auto& each) { return each.names_itself(range.domain, path, range.kind); }) &&
+        !any("--nvtx-exclude",
+             [&](const auto& each) { return each.names_region(range.domain, path, range.kind); }))
       out.insert(range.shown());
   }
   return out;
@@ -156,7 +161,8 @@ std::string gate(const model::RangeSelection& ranges) {
   collect::nsys::Options options;
   options.values["trace"] = {"nvtx"};
   options.gating = true;
-  const auto plan = collect::nsys::plan(recorded_abilities("nsys-2025.3.1"), options, request_of(ranges));
+  const auto plan =
+      collect::nsys::plan(recorded_abilities("nsys-2025.3.1"), options, request_of(ranges));
   if (!plan) return {};
   for (const std::string& word : plan->argv)
     if (word.starts_with("--nvtx-capture=")) return word.substr(word.find('=') + 1);
@@ -174,7 +180,8 @@ Paths report(const model::Session& session, const model::RangeSelection& ranges)
     return out;
   }
   for (const model::Region& region : report->regions)
-    if (region.parent == model::kNone) out.insert(Range{region.domain, region.path, region.kind}.shown());
+    if (region.parent == model::kNone)
+      out.insert(Range{region.domain, region.path, region.kind}.shown());
   return out;
 }
 
@@ -183,7 +190,8 @@ Paths doctor(const model::Session& session, const model::RangeSelection& ranges)
   Paths out;
   for (const doctor::RangeFacts& range : facts.meant)
     for (const std::size_t seen : range.seen)
-      out.insert(Range{facts.ranges[seen].domain, facts.ranges[seen].path, facts.ranges[seen].kind}.shown());
+      out.insert(Range{facts.ranges[seen].domain, facts.ranges[seen].path, facts.ranges[seen].kind}
+                     .shown());
   return out;
 }
 
@@ -201,7 +209,10 @@ TEST(Selection, MeansTheSameToEveryReader) {
       {{"decode*"}, {}, {"decode"}},
       {{"LLM@*"}, {}, {"LLM@decode_all", "~LLM@batch"}},
       {{"LLM@decode_all"}, {}, {"LLM@decode_all"}, "decode_all@LLM"},
-      {{"*@layer_0"}, {}, {"decode > layer_0", "prefill > layer_0", "LLM@decode_all > layer_0"}, "layer_0@*"},
+      {{"*@layer_0"},
+       {},
+       {"decode > layer_0", "prefill > layer_0", "LLM@decode_all > layer_0"},
+       "layer_0@*"},
       {{"layer_0"}, {}, {"decode > layer_0", "prefill > layer_0"}, "layer_0"},
       {{"decode > layer_0"}, {}, {"decode > layer_0"}},
       {{"decode > layer_0 > attn/qkv [0]"}, {}, {"decode > layer_0 > attn/qkv [0]"}},
@@ -249,7 +260,8 @@ TEST(Selection, EveryPathThatTheReportPrintsIsAnExpressionForIt) {
 
 TEST(Selection, EveryNthMeansTheSameToTheLibraryAndToNcu) {
   const auto ranges = *model::RangeSelection::parse({"decode"});
-  for (const std::uint32_t every : {2u, 3u, 4u, 5u, 7u, 8u, 10u, 16u, 25u, 50u, 200u, 1000u, 4096u}) {
+  for (const std::uint32_t every :
+       {2u, 3u, 4u, 5u, 7u, 8u, 10u, 16u, 25u, 50u, 200u, 1000u, 4096u}) {
     SCOPED_TRACE(every);
     collect::native::CounterRequest counters;
     counters.metrics = {"m.sum"};
@@ -265,7 +277,8 @@ TEST(Selection, EveryNthMeansTheSameToTheLibraryAndToNcu) {
     collect::Request request = request_of(ranges);
     request.every = every;
     const auto argv = ncu_line(request);
-    const auto filter = values(argv, "--range-filter");  // occurrences of the ranges, in kernel replay too
+    const auto filter =
+        values(argv, "--range-filter");  // occurrences of the ranges, in kernel replay too
     ASSERT_EQ(filter.size(), 1u);
     ASSERT_TRUE(filter[0].starts_with("::"));
     request.ranges = {};
@@ -312,10 +325,13 @@ Chosen by_library(const std::vector<Kernel>& kernels, const model::KernelSelecti
   const auto plan = std::make_unique<inject::counters::Plan>();
   char why[256] = {};
   EXPECT_TRUE(parse_plan(text->data(), text->size(), *plan, why, sizeof why)) << why;
-  const auto piece = [](const std::string& name) { return inject::counters::Piece{name.data(), name.size()}; };
+  const auto piece = [](const std::string& name) {
+    return inject::counters::Piece{name.data(), name.size()};
+  };
   Chosen out;
   for (std::size_t i = 0; i < kernels.size(); ++i)
-    if (chooses_kernel(*plan, piece(kernels[i].demangled), piece(kernels[i].short_name), piece(kernels[i].mangled)))
+    if (chooses_kernel(*plan, piece(kernels[i].demangled), piece(kernels[i].short_name),
+                       piece(kernels[i].mangled)))
       out.insert(i);
   release_plan(*plan);
   return out;
@@ -364,7 +380,10 @@ TEST(Selection, KernelsMeanTheSameToEveryReader) {
       {{"regex:gemm"}, {0, 1, 3}, "regex:gemm", "demangled"},
       {{"regex:^gemm$"}, {0, 1}, "regex:^gemm$", "function"},
       {{"gemm", "softmax"}, {0, 1, 2}, "regex:^gemm$|^softmax$", "function"},
-      {{"regex:gemm<", "regex:^softmax$"}, {0, 1, 2}, "", ""},      // two of a kernel's names: not for one option
+      {{"regex:gemm<", "regex:^softmax$"},
+       {0, 1, 2},
+       "",
+       ""},  // two of a kernel's names: not for one option
       {{}, {1, 2, 3}, "", "", {"void gemm<float>(float *, int)"}},  // ncu cannot leave kernels out
       {{"regex:gemm"}, {3}, "", "", {"gemm"}},
       {{"nosuch"}, {}, "nosuch", "function"},
@@ -390,8 +409,9 @@ TEST(Selection, KernelsMeanTheSameToEveryReader) {
       const std::string& name = each.base == "function"    ? kernel.short_name
                                 : each.base == "demangled" ? kernel.demangled
                                                            : kernel.mangled;
-      if (each.name.starts_with("regex:") ? model::NameRegex::parse(each.name.substr(6))->found_in(name)
-                                          : each.name.empty() || each.name == name)
+      if (each.name.starts_with("regex:")
+              ? model::NameRegex::parse(each.name.substr(6))->found_in(name)
+              : each.name.empty() || each.name == name)
         by_ncu.insert(i);
     }
     if (!each.name.empty()) {

@@ -1,6 +1,6 @@
-// A stand-in for libtorch_cpu.so: what it exports of autograd, and an engine with a thread of its own. A node is laid
-// out as in torch/csrc/autograd/function.h: with std::shared_ptr up to PyTorch 2.12, with its own count since
-// (INTRUSIVE).
+// A stand-in for libtorch_cpu.so: what it exports of autograd, and an engine with a thread of its
+// own. A node is laid out as in torch/csrc/autograd/function.h: with std::shared_ptr up to
+// PyTorch 2.12, with its own count since (INTRUSIVE).
 #include <dlfcn.h>
 
 #include <atomic>
@@ -94,10 +94,10 @@ namespace {
 std::vector<torch::autograd::Held> graph;
 
 void launch(const char* name, void** parameters) {
-  using Launch =
-      int (*)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
-  reinterpret_cast<Launch>(dlsym(RTLD_DEFAULT, "cuLaunchKernel"))(name, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters,
-                                                                  nullptr);
+  using Launch = int (*)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, void*, void**, void**);
+  reinterpret_cast<Launch>(dlsym(RTLD_DEFAULT, "cuLaunchKernel"))(name, 1, 1, 1, 1, 1, 1, 0,
+                                                                  nullptr, parameters, nullptr);
 }
 }  // namespace
 
@@ -110,9 +110,10 @@ std::uint64_t begin_operator() {
   return graph.size() - 1;
 }
 
-// Evaluates functions, each and behind it the one that adds up its gradient: both launch a kernel of that name. How
-// many references the launches left wrong.
-std::uint64_t evaluate(const std::uint64_t* places, const char** names, std::uint64_t count, void** parameters) {
+// Evaluates functions, each and behind it the one that adds up its gradient: both launch a kernel
+// of that name. How many references the launches left wrong.
+std::uint64_t evaluate(const std::uint64_t* places, const char** names, std::uint64_t count,
+                       void** parameters) {
   std::uint64_t wrong = 0;
   std::thread engine([&] {
     const torch::autograd::Held sums = torch::autograd::make();

@@ -1,6 +1,8 @@
-/* What Python cannot do itself. As an extension module `frames`: evaluates frames like a debugger or a compiler of
- * bytecode does, launches from C without the lock of the interpreter, and calls Python from threads of C. As a program
- * (-DPROGRAM): python3 as a library, started and ended several times. Kernels are named as they are launched. */
+/* What Python cannot do itself. As an extension module `frames`: evaluates frames like a debugger
+ * or a compiler of bytecode does, launches from C without the lock of the interpreter, and calls
+ * Python from threads of C. As a program
+ * (-DPROGRAM): python3 as a library, started and ended several times. Kernels are named as they are
+ * launched. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef int (*Launch)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
-                      void**);
+typedef int (*Launch)(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      unsigned, void*, void**, void**);
 static void* cuda;
 
 static void launch(const char* name) {
@@ -72,14 +74,16 @@ static PyObject* bursts(PyObject* self, PyObject* unused) {
   return PyLong_FromLong(running);
 }
 
-/* Blocks of the sizes of a thread state are pages of their own from now on: who reads one that was freed is ended. */
+/* Blocks of the sizes of a thread state are pages of their own from now on: who reads one that was
+ * freed is ended. */
 enum { kPages = 4096 };
 static PyMemAllocatorEx raw;
 static void* pages[kPages];
 static int used;
 
 static void* guarded(size_t bytes) {
-  const int at = bytes >= 200 && bytes <= 4096 ? __atomic_fetch_add(&used, 1, __ATOMIC_SEQ_CST) : kPages;
+  const int at =
+      bytes >= 200 && bytes <= 4096 ? __atomic_fetch_add(&used, 1, __ATOMIC_SEQ_CST) : kPages;
   if (at >= kPages) return NULL;
   void* page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return page != MAP_FAILED ? pages[at] = page : NULL;
@@ -122,8 +126,8 @@ static PyObject* guard(PyObject* self, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
-/* A thread of C that calls `work` as often, each time with a thread state of its own, and launches between, and once
- * more as its last act. */
+/* A thread of C that calls `work` as often, each time with a thread state of its own, and launches
+ * between, and once more as its last act. */
 static PyObject* work;
 static long calls;
 static pthread_key_t last;
@@ -165,15 +169,17 @@ static PyMethodDef functions[] = {
     {"guard", guard, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "frames", NULL, -1, functions, NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "frames", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_frames(void) {
   return PyModule_Create(&module);
 }
 
 #else
-/* program LIBPYTHON global|local LIVES FILE: runs FILE with a function launch(name) in each of as many lives. It links
- * nothing of Python, so that this is the library alone; at the end it lets go of it, and launches once more. */
+/* program LIBPYTHON global|local LIVES FILE: runs FILE with a function launch(name) in each of as
+ * many lives. It links nothing of Python, so that this is the library alone; at the end it lets go
+ * of it, and launches once more. */
 typedef void Object;
 static void* python;
 #define OF(result, name, ...) ((result(*)(__VA_ARGS__))dlsym(python, name))
@@ -200,9 +206,11 @@ int main(int argc, char** argv) {
     OF(void, "Py_InitializeEx", int)(0);
     Object* main_module = OF(Object*, "PyImport_AddModule", const char*)("__main__");
     OF(int, "PyModule_AddObject", Object*, const char*, Object*)
-    (main_module, "launch", OF(Object*, "PyCMethod_New", void*, Object*, Object*, Object*)(&method, NULL, NULL, NULL));
+    (main_module, "launch",
+     OF(Object*, "PyCMethod_New", void*, Object*, Object*, Object*)(&method, NULL, NULL, NULL));
     FILE* file = fopen(argv[4], "r");
-    code |= OF(int, "PyRun_SimpleFileExFlags", FILE*, const char*, int, void*)(file, argv[4], 1, NULL);
+    code |=
+        OF(int, "PyRun_SimpleFileExFlags", FILE*, const char*, int, void*)(file, argv[4], 1, NULL);
     code |= OF(int, "Py_FinalizeEx", void)();
     launch("outside");
   }

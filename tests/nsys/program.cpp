@@ -1,5 +1,5 @@
-// Every kind of NVTX range that a CPU program can make, each of a fixed length: it spins until its time is over, so
-// that two runs of the program under two profilers can be compared.
+// Every kind of NVTX range that a CPU program can make, each of a fixed length: it spins until its
+// time is over, so that two runs of the program under two profilers can be compared.
 #include <nvtx3/nvToolsExt.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A program that uses include/rangescope/range.hpp: step > layer (domain LLM) twice with payloads 3 and 5, one early
-// return. With an argument first two ranges that cross.
+// A program that uses include/rangescope/range.hpp: step > layer (domain LLM) twice with payloads 3
+// and 5, one early return. With an argument first two ranges that cross.
 #include "rangescope/range.hpp"
 
 #include <cstdio>

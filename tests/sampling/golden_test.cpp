@@ -1,4 +1,5 @@
-// Recorded samples and captures of real programs: what regions and kernels are given, against what the programs moved.
+// Recorded samples and captures of real programs: what regions and kernels are given, against what
+// the programs moved.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -28,7 +29,8 @@ const model::Region& region(const model::Report& report, const std::string& name
 constexpr const char* kRead = "dram__bytes_read.sum";
 constexpr const char* kWritten = "dram__bytes_write.sum";
 
-void expect_within(const model::Metric& metric, double truth, double share, const std::string& what) {
+void expect_within(const model::Metric& metric, double truth, double share,
+                   const std::string& what) {
   EXPECT_EQ(metric.absent, "") << what;
   EXPECT_EQ(metric.source, "sampled") << what;
   EXPECT_NEAR(metric.value, truth, share * truth) << what;
@@ -52,7 +54,8 @@ TEST(Samples, ClockIsFoundByActivity) {
   for (const char* name : {"load-10k", "counted-10k", "torch-5k"}) {
     const model::Report report = report_of(name);
     ASSERT_FALSE(report.sampled.empty()) << name;
-    EXPECT_NE(report.sampled[0].clock.find("by activity"), std::string::npos) << report.sampled[0].clock;
+    EXPECT_NE(report.sampled[0].clock.find("by activity"), std::string::npos)
+        << report.sampled[0].clock;
   }
 }
 
@@ -61,7 +64,8 @@ TEST(Samples, RangeOfLongKernels) {
   const model::Region& copies = region(report, "copies");
   constexpr double kTruth = 10.0 * (1 << 30);
   expect_within(copies.metrics.at(kRead), kTruth, 0.003, "read");
-  expect_within(copies.metrics.at(kWritten), kTruth, 0.02, "written");  // what the cache holds is written later
+  expect_within(copies.metrics.at(kWritten), kTruth, 0.02,
+                "written");  // what the cache holds is written later
   ASSERT_FALSE(report.kernels.empty());
   expect_within(report.kernels[0].metrics.at(kRead), kTruth / 10, 0.003, "a kernel reads");
 }
@@ -82,10 +86,11 @@ TEST(Samples, KernelsFarShorterThanASample) {
     const char* part;
     double bytes;
   };
-  for (const Truth& truth : {Truth{4224, "64x8_64x16_2x1", 33.55e6},              // gate, up
-                             Truth{2112, "64x8_64x16_4x1_v_bz_splitK", 33.55e6},  // down
-                             Truth{4224, "64x8_64x16_4x1_v_bz_TNT", 16.78e6},     // qkv 25.2, attention output 8.4
-                             Truth{137, "256x8_64x6_2x1", 131.07e6}}) {           // vocabulary
+  for (const Truth& truth :
+       {Truth{4224, "64x8_64x16_2x1", 33.55e6},              // gate, up
+        Truth{2112, "64x8_64x16_4x1_v_bz_splitK", 33.55e6},  // down
+        Truth{4224, "64x8_64x16_4x1_v_bz_TNT", 16.78e6},     // qkv 25.2, attention output 8.4
+        Truth{137, "256x8_64x6_2x1", 131.07e6}}) {           // vocabulary
     bool found = false;
     for (const model::KernelRow& row : report.kernels) {
       if (row.calls != truth.calls || row.name.find(truth.part) == std::string::npos) continue;

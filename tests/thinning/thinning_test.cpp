@@ -1,5 +1,6 @@
-// Random programs, read with every range listed and with a few of each path: the reports are the same but for medians
-// and percentiles, which are within the error that the report states, and for what only a listed range can show.
+// Random programs, read with every range listed and with a few of each path: the reports are the
+// same but for medians and percentiles, which are within the error that the report states, and for
+// what only a listed range can show.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ using record::Type;
 
 constexpr std::int64_t kBegin = 1'000'000'000'000;
 
-/// A capture file in memory, a stream a thread, written as the injected library writes: short records where they fit.
+/// A capture file in memory, a stream a thread, written as the injected library writes: short
+/// records where they fit.
 class Capture {
  public:
   explicit Capture(std::uint32_t pid) {
@@ -50,25 +52,30 @@ class Capture {
     open();
     for (const auto& [name, id] : names_) string(name, id);
   }
-  void push(const std::string& name, std::int64_t at, bool color = false, const std::string& domain = "") {
-    const auto [known, fresh] = names_.try_emplace(name, static_cast<std::uint32_t>(names_.size() + 1));
+  void push(const std::string& name, std::int64_t at, bool color = false,
+            const std::string& domain = "") {
+    const auto [known, fresh] =
+        names_.try_emplace(name, static_cast<std::uint32_t>(names_.size() + 1));
     if (fresh) string(name, known->second);
     std::uint32_t scope = 0;
     if (!domain.empty()) {
-      const auto [of, made] = domains_.try_emplace(domain, static_cast<std::uint32_t>(domains_.size() + 1));
+      const auto [of, made] =
+          domains_.try_emplace(domain, static_cast<std::uint32_t>(domains_.size() + 1));
       scope = of->second;
       if (made) put(Type::kDomain, scope, text(domain));
     }
     room();
     if (!color && scope == 0 && latest_ >= 0 &&
         record::ShortPush::fits(static_cast<std::uint64_t>(at - latest_), known->second)) {
-      put(Type::kShortPush, record::ShortPush{static_cast<std::uint32_t>(at - latest_), known->second}.value(), {});
+      put(Type::kShortPush,
+          record::ShortPush{static_cast<std::uint32_t>(at - latest_), known->second}.value(), {});
     } else {
       std::string more = word(static_cast<std::uint64_t>(kBegin + at));
       if (scope != 0) more += word(scope);
       if (color) more += word(0xff00ff00 + (at & 1));
       put(Type::kPush, known->second, more,
-          static_cast<std::uint8_t>((color ? record::kHasColor : 0) | (scope != 0 ? record::kHasScope : 0)));
+          static_cast<std::uint8_t>((color ? record::kHasColor : 0) |
+                                    (scope != 0 ? record::kHasScope : 0)));
     }
     latest_ = at;
   }
@@ -76,7 +83,8 @@ class Capture {
     room();
     const std::uint32_t scope = domain.empty() ? 0 : domains_.at(domain);
     if (latest_ >= 0)
-      put(Type::kShortPop, static_cast<std::uint32_t>(at - latest_), {}, static_cast<std::uint8_t>(scope));
+      put(Type::kShortPop, static_cast<std::uint32_t>(at - latest_), {},
+          static_cast<std::uint8_t>(scope));
     else
       put(Type::kPop, scope, word(static_cast<std::uint64_t>(kBegin + at)));
     latest_ = at;
@@ -97,12 +105,15 @@ class Capture {
   void append(const T& what) {
     bytes_.append(reinterpret_cast<const char*>(&what), sizeof what);
   }
-  static std::string word(std::uint64_t value) { return {reinterpret_cast<const char*>(&value), 8}; }
+  static std::string word(std::uint64_t value) {
+    return {reinterpret_cast<const char*>(&value), 8};
+  }
   static std::string text(const std::string& of) { return word(of.size()) + of; }
   void string(const std::string& name, std::uint32_t id) { put(Type::kString, id, text(name)); }
   void put(Type type, std::uint32_t value, std::string payload, std::uint8_t flags = 0) {
     payload.resize((payload.size() + 7) / 8 * 8);
-    append(record::RecordHeader{type, flags, static_cast<std::uint16_t>(payload.size() / 8 + 1), value});
+    append(record::RecordHeader{type, flags, static_cast<std::uint16_t>(payload.size() / 8 + 1),
+                                value});
     bytes_ += payload;
   }
   void open() {
@@ -160,16 +171,19 @@ struct Program {
   }
 };
 
-model::Session read(std::span<const std::byte> file, std::size_t listed, read::native::Thinning thinning = {}) {
+model::Session read(std::span<const std::byte> file, std::size_t listed,
+                    read::native::Thinning thinning = {}) {
   model::Session session;
   read::native::Losses losses;
   thinning.listed = listed;
-  EXPECT_TRUE(read::native::read_trace(file, "x", session, losses, listed == 0 ? nullptr : &thinning));
+  EXPECT_TRUE(
+      read::native::read_trace(file, "x", session, losses, listed == 0 ? nullptr : &thinning));
   read::native::order_ranges(session);
   losses.move_to(session.losses);
   session.sources.push_back({"x", "native", "rangescope", "", model::Maker::kRangescope});
   session.begin_ns = kBegin;
-  for (const model::Process& process : session.processes) session.end_ns = std::max(session.end_ns, process.end_ns);
+  for (const model::Process& process : session.processes)
+    session.end_ns = std::max(session.end_ns, process.end_ns);
   return session;
 }
 
@@ -215,7 +229,8 @@ void compare(const model::Report& all, const model::Report& few, bool one_thread
     expect_near(a.wall.per_occurrence_ns, b.wall.per_occurrence_ns, b.wall.quantile_error);
     ASSERT_EQ(a.steady.has_value(), b.steady.has_value());
     if (a.steady) {
-      EXPECT_EQ(a.steady->occurrences + a.steady->left_out, b.steady->occurrences + b.steady->left_out);
+      EXPECT_EQ(a.steady->occurrences + a.steady->left_out,
+                b.steady->occurrences + b.steady->left_out);
     }
     EXPECT_EQ(!a.across, !b.across);
     if (a.across && b.across) {
@@ -234,7 +249,8 @@ void compare(const model::Report& all, const model::Report& few, bool one_thread
   for (std::size_t r = 0; r < all.rows.size(); ++r)
     if (all.rows[r].merged) {
       EXPECT_EQ(all.rows[r].merged->wall.inclusive_ns, few.rows[r].merged->wall.inclusive_ns);
-      expect_near(all.rows[r].merged->wall.per_occurrence_ns, few.rows[r].merged->wall.per_occurrence_ns,
+      expect_near(all.rows[r].merged->wall.per_occurrence_ns,
+                  few.rows[r].merged->wall.per_occurrence_ns,
                   few.rows[r].merged->wall.quantile_error);
     }
 }
@@ -274,7 +290,8 @@ TEST(Thinning, ListsWhatFollowsTheRunAndTheLongest) {
   const model::Session session = read(capture.bytes(), 64);
   EXPECT_LT(session.ranges.size(), 200u);
   std::size_t longest = 0;
-  for (const model::Range& range : session.ranges) longest += range.end_ns - range.start_ns >= 5000 ? 1 : 0;
+  for (const model::Range& range : session.ranges)
+    longest += range.end_ns - range.start_ns >= 5000 ? 1 : 0;
   EXPECT_EQ(longest, 1u);  // as many as listed / 64
   EXPECT_EQ(session.ranges.front().start_ns, kBegin + 10);
   EXPECT_EQ(session.ranges.back().end_ns, kBegin + now);
@@ -299,9 +316,10 @@ TEST(Thinning, ListsARangeInWhichSomethingHappened) {
   thinning.moments[7].of_thread[8] = {kBegin + 70'150};
   const model::Session session = read(capture.bytes(), 16, std::move(thinning));
   const auto listed = [&](std::int64_t at, std::string_view name) {
-    return std::any_of(session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
-      return range.start_ns == kBegin + at && session.strings.view(range.name) == name;
-    });
+    return std::any_of(
+        session.ranges.begin(), session.ranges.end(), [&](const model::Range& range) {
+          return range.start_ns == kBegin + at && session.strings.view(range.name) == name;
+        });
   };
   EXPECT_TRUE(listed(50'100, "outer") && listed(50'110, "inner"));
   EXPECT_TRUE(listed(60'100, "outer"));
@@ -392,13 +410,16 @@ TEST(Thinning, LeavesWhatRanksHave) {
       EXPECT_EQ(a.occurrences, b.occurrences);
       EXPECT_EQ(a.wall.per_occurrence_ns.mean, b.wall.per_occurrence_ns.mean);
       EXPECT_EQ(a.wall.per_occurrence_ns.max, b.wall.per_occurrence_ns.max);
-      EXPECT_EQ(a.steady->wall_total_ns + a.steady->left_out_ns, b.steady->wall_total_ns + b.steady->left_out_ns);
+      EXPECT_EQ(a.steady->wall_total_ns + a.steady->left_out_ns,
+                b.steady->wall_total_ns + b.steady->left_out_ns);
       ASSERT_TRUE(a.ranks && b.ranks);
       EXPECT_EQ(a.ranks->mean_ns, b.ranks->mean_ns);
       EXPECT_EQ(a.ranks->imbalance, b.ranks->imbalance);
       EXPECT_GT(b.ranks->compared, 0);
       EXPECT_LE(b.ranks->compared, a.ranks->compared);
-      const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+      const auto same = [](double x, double y) {
+        return x == y || (std::isnan(x) && std::isnan(y));
+      };
       EXPECT_TRUE(std::ranges::equal(a.ranks->by_rank, b.ranks->by_rank, same));
       EXPECT_TRUE(std::ranges::equal(a.ranks->own_by_rank, b.ranks->own_by_rank, same));
     }

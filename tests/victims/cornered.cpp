@@ -1,5 +1,5 @@
-// Programs whose surroundings turn against the recording: `cornered SCENARIO [WORD [COUNT]]`. None prints anything that
-// depends on whether a tool is there.
+// Programs whose surroundings turn against the recording: `cornered SCENARIO [WORD [COUNT]]`. None
+// prints anything that depends on whether a tool is there.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <linux/audit.h>
@@ -35,14 +35,16 @@ void pairs(int count, const char* name = "pair") {
   }
 }
 
-// ---- the capture is truncated while it is written ------------------------------------------------------------------
+// ---- the capture is truncated while it is written
+// ------------------------------------------------------------------
 void truncate_captures(off_t size) {
   const char* folder = getenv("RANGESCOPE_DIR");
   DIR* all = folder == nullptr ? nullptr : opendir(folder);
   if (all == nullptr) return;
   while (const dirent* entry = readdir(all)) {
     const std::string path = std::string(folder) + "/" + entry->d_name;
-    if (path.ends_with(".rstrace") && truncate(path.c_str(), size) != 0) std::puts("cannot truncate");
+    if (path.ends_with(".rstrace") && truncate(path.c_str(), size) != 0)
+      std::puts("cannot truncate");
   }
   closedir(all);
 }
@@ -59,16 +61,20 @@ int truncated() {
   return 7;
 }
 
-// ---- SIGBUS of the program's own -----------------------------------------------------------------------------------
+// ---- SIGBUS of the program's own
+// -----------------------------------------------------------------------------------
 int own_bus_error() {
   pairs(1);
   char name[] = "/tmp/cornered-XXXXXX";
   const int file = mkstemp(name);
   unlink(name);
-  volatile char* at = static_cast<char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+  volatile char* at =
+      static_cast<char*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   if (word == "handled") {
     struct sigaction action = {};
-    action.sa_sigaction = [](int, siginfo_t* info, void*) { _exit(info->si_code == BUS_ADRERR ? 21 : 22); };
+    action.sa_sigaction = [](int, siginfo_t* info, void*) {
+      _exit(info->si_code == BUS_ADRERR ? 21 : 22);
+    };
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, &action, nullptr);
   }
@@ -88,7 +94,8 @@ int earlier_handler() {
   return own_bus_error();
 }
 
-// ---- seccomp filters ------------------------------------------------------------------------------------------------
+// ---- seccomp filters
+// ------------------------------------------------------------------------------------------------
 bool forbid(std::initializer_list<int> calls, unsigned answer) {
   std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
@@ -97,7 +104,8 @@ bool forbid(std::initializer_list<int> calls, unsigned answer) {
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 // Kills for what a program that only computes and prints does without.
@@ -146,12 +154,12 @@ int filtered_fork() {
 }
 
 // ---- children that may no longer write where the captures are
-// ----------------------------------------------------------- After another root (word "root") or another user: three
-// children, one after the other.
+// ----------------------------------------------------------- After another root (word "root") or
+// another user: three children, one after the other.
 int away() {
   pairs(1);
-  const bool gone =
-      word == "root" ? chroot("/proc/self") == 0 && chdir("/") == 0 : setgid(65534) == 0 && setuid(65534) == 0;
+  const bool gone = word == "root" ? chroot("/proc/self") == 0 && chdir("/") == 0
+                                   : setgid(65534) == 0 && setuid(65534) == 0;
   if (!gone) return 77;
   for (int i = 0; i < 3; ++i) {
     const pid_t child = fork();
@@ -167,7 +175,8 @@ int away() {
   return 9;
 }
 
-// ---- namespaces of the linker --------------------------------------------------------------------------------------
+// ---- namespaces of the linker
+// --------------------------------------------------------------------------------------
 int namespaces() {
   for (int i = 0; i < spaces; ++i) {
     void* client = dlmopen(LM_ID_NEWLM, word.c_str(), RTLD_NOW | RTLD_LOCAL);

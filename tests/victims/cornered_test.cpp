@@ -1,4 +1,5 @@
-// The program goes on as without the library, whatever happens to the capture, and what is missing is told.
+// The program goes on as without the library, whatever happens to the capture, and what is missing
+// is told.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@ namespace {
 class Cornered : public Victim {
  protected:
   // Both ways: the same outcome.
-  model::Session recorded(std::vector<std::string> words, const char* program = RANGESCOPE_CORNERED) {
+  model::Session recorded(std::vector<std::string> words,
+                          const char* program = RANGESCOPE_CORNERED) {
     words.insert(words.begin(), program);
     return recorded_command(words, {}, true);
   }
@@ -23,7 +25,8 @@ class Cornered : public Victim {
 };
 
 TEST_F(Cornered, CaptureIsTruncated) {
-  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
+  if (kHandlersAreCalls)
+    GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
   for (const char* size : {"0", "5000", "10000"}) {
     SCOPED_TRACE(size);
     const auto session = recorded({"truncated", size});
@@ -85,7 +88,8 @@ TEST_F(Cornered, NamespacesOfTheLinker) {
   const auto session = recorded({"namespaces", RANGESCOPE_CLIENT});
   EXPECT_EQ(outcome_.ended, "exit 0");
   std::uint64_t unseen = 0;
-  for (const model::Loss& loss : session.losses) unseen += loss.kind.id() == "unseen_namespaces" ? loss.count : 0;
+  for (const model::Loss& loss : session.losses)
+    unseen += loss.kind.id() == "unseen_namespaces" ? loss.count : 0;
   EXPECT_EQ(closed(session, "inside") + unseen, 8u) << show(session);
 }
 
@@ -101,7 +105,8 @@ TEST_F(Cornered, SetUserIdLeavesNothingOfAnotherUser) {
   fs::copy_file(RANGESCOPE_CORNERED, program);
   ASSERT_EQ(chown(program.c_str(), kNobody, kNobody), 0);
   ASSERT_EQ(chmod(program.c_str(), 04755), 0);
-  fs::permissions(folder_ / ".", fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  fs::permissions(folder_ / ".",
+                  fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
   fs::create_directory(folder_ / "captures");
   fs::permissions(folder_ / "captures", fs::perms::all);
   const auto again = recorded_command({program, "leaf"}, {}, true);

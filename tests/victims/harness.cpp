@@ -51,12 +51,14 @@ Folder::~Folder() {
 }
 
 std::vector<std::string> environment(const Environment& more) {
-  std::vector<std::string> env{"ASAN_OPTIONS=handle_segv=0:handle_abort=0:detect_leaks=0:use_sigaltstack=0",
-                               "TSAN_OPTIONS=handle_segv=0:handle_abort=0:die_after_fork=0"};
+  std::vector<std::string> env{
+      "ASAN_OPTIONS=handle_segv=0:handle_abort=0:detect_leaks=0:use_sigaltstack=0",
+      "TSAN_OPTIONS=handle_segv=0:handle_abort=0:die_after_fork=0"};
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view one(*e);
-    if (!one.starts_with("NVTX_INJECTION") && !one.starts_with("RANGESCOPE_") && !one.starts_with("ASAN_OPTIONS") &&
-        !one.starts_with("TSAN_OPTIONS") && !one.starts_with("CUDA_INJECTION")) {
+    if (!one.starts_with("NVTX_INJECTION") && !one.starts_with("RANGESCOPE_") &&
+        !one.starts_with("ASAN_OPTIONS") && !one.starts_with("TSAN_OPTIONS") &&
+        !one.starts_with("CUDA_INJECTION")) {
       env.emplace_back(one);
     }
   }
@@ -96,10 +98,13 @@ std::string show(const model::Session& session) {
   };
   std::map<std::string, Count> counts;
   std::vector<std::string> order;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::pair<std::int64_t, std::string>>> stacks;
+  std::map<std::pair<std::uint32_t, std::uint32_t>,
+           std::vector<std::pair<std::int64_t, std::string>>>
+      stacks;
   for (const model::Range& range : session.ranges) {
     std::string label = "p" + std::to_string(session.threads[range.thread].process) + ": ";
-    if (range.domain != 0) label += std::string(session.strings.view(session.domains[range.domain].name)) + ":";
+    if (range.domain != 0)
+      label += std::string(session.strings.view(session.domains[range.domain].name)) + ":";
     std::string name(session.strings.view(range.name));
     if (name.size() > 100) name = name.substr(0, 3) + "*" + std::to_string(name.size());
     if (range.kind == model::RangeKind::kStartEnd) {
@@ -144,7 +149,8 @@ model::Session Victim::recorded_alone(const std::vector<std::string>& argv, Envi
   return captured();
 }
 
-model::Session Victim::recorded_command(const std::vector<std::string>& argv, Environment env, bool same) {
+model::Session Victim::recorded_command(const std::vector<std::string>& argv, Environment env,
+                                        bool same) {
   const Outcome plain = run(argv, env, folder_);
   env.emplace("NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY);
   env.emplace("RANGESCOPE_DIR", (folder_ / "captures").string());

@@ -1,4 +1,5 @@
-// Runs a program without and with the injected library, and reads what was captured: for the tests of this folder.
+// Runs a program without and with the injected library, and reads what was captured: for the tests
+// of this folder.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,9 +18,10 @@ namespace rangescope::victims {
 
 namespace fs = std::filesystem;
 
-/// ThreadSanitizer calls a handler out of one of its interceptors, as a function: there is no signal frame by which the
-/// library tells a hook that is interrupted from one that was left. In a program without the library 3,000 handlers of
-/// 3,000 stood less than 1,024 bytes below what they interrupted; with AddressSanitizer, and bare, none did.
+/// ThreadSanitizer calls a handler out of one of its interceptors, as a function: there is no
+/// signal frame by which the library tells a hook that is interrupted from one that was left. In a
+/// program without the library 3,000 handlers of 3,000 stood less than 1,024 bytes below what they
+/// interrupted; with AddressSanitizer, and bare, none did.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kHandlersAreCalls = true;
 #else
@@ -47,13 +49,15 @@ class Folder {
 
 using Environment = std::map<std::string, std::string>;
 
-/// That of this process, without what a profiler or a sanitizer takes from it, and `more`: "name=value" each.
+/// That of this process, without what a profiler or a sanitizer takes from it, and `more`:
+/// "name=value" each.
 std::vector<std::string> environment(const Environment& more);
 
 /// Runs it to its end; killed, and `ended` says "hung", after four minutes.
 Outcome run(const std::vector<std::string>& argv, const Environment& more, const Folder& folder);
 
-/// Paths with their occurrences, "process: domain:A > B count[, n open]"; processes are numbered by their start.
+/// Paths with their occurrences, "process: domain:A > B count[, n open]"; processes are numbered by
+/// their start.
 std::string show(const model::Session& session);
 bool has_loss(const model::Session& session, std::string_view kind);
 std::size_t closed(const model::Session& session, std::string_view name);

@@ -1,5 +1,6 @@
-// Programs that fork, cancel, jump and die while hooks are under way: `interrupted SCENARIO TRUTH [SEED]`. In the file
-// TRUTH they count what they did, in shared memory, so that it survives whatever ends them.
+// Programs that fork, cancel, jump and die while hooks are under way: `interrupted SCENARIO TRUTH
+// [SEED]`. In the file TRUTH they count what they did, in shared memory, so that it survives
+// whatever ends them.
 //
 // None prints anything that depends on whether a tool is there.
 #include <fcntl.h>
@@ -26,16 +27,16 @@
 
 #include "truth.hpp"
 
-// AddressSanitizer's runtime takes down its own alternate stack as a thread ends, and calls it an overflow where the
-// thread was cancelled, also without the library. Other runtimes do not ask.
+// AddressSanitizer's runtime takes down its own alternate stack as a thread ends, and calls it an
+// overflow where the thread was cancelled, also without the library. Other runtimes do not ask.
 extern "C" const char* __asan_default_options() {
   return "use_sigaltstack=0";
 }
 
 namespace {
 
-// The allocator of AddressSanitizer's runtime stays locked in a child that was forked while another thread allocated,
-// also without the library: such a child can start no thread.
+// The allocator of AddressSanitizer's runtime stays locked in a child that was forked while another
+// thread allocated, also without the library: such a child can start no thread.
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kForkedChildrenAllocate = false;
 #else
@@ -94,7 +95,8 @@ void alarms(int every_us) {
   setitimer(ITIMER_REAL, &often, nullptr);
 }
 
-// ---- fork ----------------------------------------------------------------------------------------------------------
+// ---- fork
+// ----------------------------------------------------------------------------------------------------------
 // One thread makes domains and strings while another forks.
 int fork_while_registering() {
   nvtxInitialize(nullptr);
@@ -138,8 +140,10 @@ int fork_then_thread() {
   return 0;
 }
 
-// ---- cancellation --------------------------------------------------------------------------------------------------
-// NVTX is called with a mutex held, which is right as long as no call of NVTX is a cancellation point.
+// ---- cancellation
+// --------------------------------------------------------------------------------------------------
+// NVTX is called with a mutex held, which is right as long as no call of NVTX is a cancellation
+// point.
 int cancel_with_lock() {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static std::atomic<int> step;
@@ -176,7 +180,8 @@ int cancel_with_lock() {
   return 0;
 }
 
-// ---- signal handlers -----------------------------------------------------------------------------------------------
+// ---- signal handlers
+// -----------------------------------------------------------------------------------------------
 volatile sig_atomic_t alarmed = 0;
 
 int handler_registers() {
@@ -233,7 +238,8 @@ int handler_jumps(bool own_stack, int depth) {
     } else {
       pair();
       number = number + 1;
-      std::snprintf(name, sizeof name, "name %u", number);  // ever new ones: definitions are left behind as well
+      std::snprintf(name, sizeof name, "name %u",
+                    number);  // ever new ones: definitions are left behind as well
       pair(name);
     }
   }
@@ -243,7 +249,8 @@ int handler_jumps(bool own_stack, int depth) {
   return 0;
 }
 
-// ---- killed from outside -------------------------------------------------------------------------------------------
+// ---- killed from outside
+// -------------------------------------------------------------------------------------------
 int work_for_ever() {
   nvtxInitialize(nullptr);
   std::vector<std::thread> threads;
@@ -256,8 +263,10 @@ int work_for_ever() {
   return 0;
 }
 
-// ---- all at once ---------------------------------------------------------------------------------------------------
-// Threads that work and are cancelled, forks, handlers that record, jump and end the program: by the seed.
+// ---- all at once
+// ---------------------------------------------------------------------------------------------------
+// Threads that work and are cancelled, forks, handlers that record, jump and end the program: by
+// the seed.
 class Schedule {
  public:
   int run() {
@@ -294,7 +303,8 @@ class Schedule {
           pair();
       }
     };
-    if (pthread_create(&thread, nullptr, body, reinterpret_cast<void*>(static_cast<std::uintptr_t>(random_()))) == 0)
+    if (pthread_create(&thread, nullptr, body,
+                       reinterpret_cast<void*>(static_cast<std::uintptr_t>(random_()))) == 0)
       workers_.push_back(thread);
   }
 
@@ -327,8 +337,9 @@ class Schedule {
       _exit(static_cast<int>(how));
     }
     const int status = wait_for(child);
-    const bool expected = how == 1 ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
-                                   : WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(how);
+    const bool expected = how == 1
+                              ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+                              : WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(how);
     if (!expected) truth->others.fetch_add(1);
   }
 

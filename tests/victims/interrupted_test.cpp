@@ -1,5 +1,6 @@
-// Programs that fork, cancel, jump and are killed at any instant behave as without the library, and what they finished
-// is in the capture. A failure names the seed that shows it: `interrupted schedule TRUTH SEED`.
+// Programs that fork, cancel, jump and are killed at any instant behave as without the library, and
+// what they finished is in the capture. A failure names the seed that shows it: `interrupted
+// schedule TRUTH SEED`.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -44,7 +45,9 @@ std::uint64_t lost(const model::Session& session, std::string_view kind) {
 // RANGESCOPE_SCHEDULE_SEED, RANGESCOPE_KILLS.
 std::uint32_t number_in(const char* variable, std::uint32_t otherwise) {
   const char* text = std::getenv(variable);
-  return text == nullptr || *text == '\0' ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
+  return text == nullptr || *text == '\0'
+             ? otherwise
+             : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
 }
 
 // Ranges with these names that ended.
@@ -79,20 +82,24 @@ TEST_F(Interrupted, HooksAreNoCancellationPoints) {
 }
 
 TEST_F(Interrupted, HandlersThatRegister) {
-  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
+  if (kHandlersAreCalls)
+    GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
   const auto session = recorded("handler_registers");
   EXPECT_EQ(outcome_.ended, "exit 0");
   EXPECT_EQ(closed(session, "calm"), 5u);
-  EXPECT_EQ(session.domains.size(), 65u);  // equal names are one, whoever makes them at the same time
+  EXPECT_EQ(session.domains.size(),
+            65u);  // equal names are one, whoever makes them at the same time
   for (const model::Loss& loss : session.losses) EXPECT_EQ(loss.kind.id(), "reentrant_event");
 }
 
 TEST_F(Interrupted, HandlersThatNeverComeBack) {
-  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
-  for (const char* scenario : {"handler_jumps", "handler_jumps_from_own_stack", "handler_jumps_and_calls_go_deeper"}) {
+  if (kHandlersAreCalls)
+    GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
+  for (const char* scenario :
+       {"handler_jumps", "handler_jumps_from_own_stack", "handler_jumps_and_calls_go_deeper"}) {
     SCOPED_TRACE(scenario);
-    // Under AddressSanitizer the program dies of a jump off an alternate stack, also without the library
-    // (github.com/google/sanitizers/issues/189).
+    // Under AddressSanitizer the program dies of a jump off an alternate stack, also without the
+    // library (github.com/google/sanitizers/issues/189).
     if (kSanitized && std::string_view(scenario) == "handler_jumps_from_own_stack") continue;
     const auto session = recorded(scenario);
     EXPECT_EQ(outcome_.ended, "exit 0");
@@ -109,19 +116,20 @@ TEST_F(Interrupted, KilledAHundredTimes) {
   const auto seed = number_in("RANGESCOPE_SCHEDULE_SEED", 1);
   std::mt19937 random(seed);
   std::uint64_t done = 0;
-  for (int round = 0; round < static_cast<int>(number_in("RANGESCOPE_KILLS", kSanitized ? 10 : 100)); ++round) {
+  for (int round = 0;
+       round < static_cast<int>(number_in("RANGESCOPE_KILLS", kSanitized ? 10 : 100)); ++round) {
     std::error_code error;
     fs::remove_all(folder_ / "captures", error);
     fs::remove(folder_ / "truth", error);
     const auto delay = std::chrono::microseconds(500 + random() % 30000);
-    SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round) + ", killed after " +
-                 std::to_string(delay.count()) + " us");
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", round " + std::to_string(round) +
+                 ", killed after " + std::to_string(delay.count()) + " us");
     auto argv_texts = command("work_for_ever");
     std::vector<char*> argv;
     for (std::string& text : argv_texts) argv.push_back(text.data());
     argv.push_back(nullptr);
-    auto env_texts = environment(
-        {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", (folder_ / "captures").string()}});
+    auto env_texts = environment({{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY},
+                                  {"RANGESCOPE_DIR", (folder_ / "captures").string()}});
     std::vector<char*> env;
     for (std::string& text : env_texts) env.push_back(text.data());
     env.push_back(nullptr);
@@ -146,13 +154,15 @@ TEST_F(Interrupted, KilledAHundredTimes) {
 }
 
 TEST_F(Interrupted, Schedules) {
-  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
+  if (kHandlersAreCalls)
+    GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
   using Clock = std::chrono::steady_clock;
   const auto seconds = number_in("RANGESCOPE_SCHEDULE_SECONDS", 0);
   const auto first = number_in("RANGESCOPE_SCHEDULE_SEED", 1),
              count = number_in("RANGESCOPE_SCHEDULES", kSanitized ? 10 : 40);
   const auto until = Clock::now() + std::chrono::seconds(seconds);
-  for (std::uint32_t seed = first; seconds > 0 ? Clock::now() < until : seed < first + count; ++seed) {
+  for (std::uint32_t seed = first; seconds > 0 ? Clock::now() < until : seed < first + count;
+       ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::error_code error;
     fs::remove(folder_ / "truth", error);

@@ -1,5 +1,6 @@
-// Preloaded: the memory calls of a kernel with pages of 64 KiB, as many arm64 machines have. Offsets and addresses that
-// are no multiples of it are refused, lengths are rounded up, and every map begins at a multiple.
+// Preloaded: the memory calls of a kernel with pages of 64 KiB, as many arm64 machines have.
+// Offsets and addresses that are no multiples of it are refused, lengths are rounded up, and every
+// map begins at a multiple.
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -28,7 +29,8 @@ void* refused() {
 
 // Addresses for `bytes` that nothing else has, at a multiple of the page.
 void* place(size_t bytes) {
-  const long all = syscall(SYS_mmap, nullptr, bytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+  const long all =
+      syscall(SYS_mmap, nullptr, bytes + kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
   if (all == -1) return MAP_FAILED;
   const auto from = static_cast<uintptr_t>(all), at = (from + kPage - 1) & ~(kPage - 1);
   if (at > from) syscall(SYS_munmap, from, at - from);
@@ -49,7 +51,8 @@ long sysconf(int name) noexcept {
 void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   bytes = rounded(bytes);
   const bool fixed = (flags & MAP_FIXED) != 0;
-  if (offset % static_cast<off_t>(kPage) != 0 || (fixed && number(at) % kPage != 0)) return refused();
+  if (offset % static_cast<off_t>(kPage) != 0 || (fixed && number(at) % kPage != 0))
+    return refused();
   if (!fixed) at = place(bytes);
   if (at == MAP_FAILED) return at;
   return pointer(syscall(SYS_mmap, at, bytes, protection, flags | MAP_FIXED, file, offset));
@@ -69,6 +72,7 @@ void* mremap(void* at, size_t before, size_t after, int flags, ...) noexcept {
   if (number(at) % kPage != 0 || flags != MREMAP_MAYMOVE) return refused();
   void* const to = place(rounded(after));
   if (to == MAP_FAILED) return to;
-  return pointer(syscall(SYS_mremap, at, rounded(before), rounded(after), MREMAP_MAYMOVE | MREMAP_FIXED, to));
+  return pointer(
+      syscall(SYS_mremap, at, rounded(before), rounded(after), MREMAP_MAYMOVE | MREMAP_FIXED, to));
 }
 }

@@ -1,6 +1,6 @@
-// Calls as NCCL makes them (src/include/nvtx.h and nvtx_payload_schemas.h of NCCL 2.28), with the release of the
-// payload extension that NCCL carries: static schemas of the domain, a registered name, the payload given with the
-// push; and a communicator's payload given with the pop.
+// Calls as NCCL makes them (src/include/nvtx.h and nvtx_payload_schemas.h of NCCL 2.28), with the
+// release of the payload extension that NCCL carries: static schemas of the domain, a registered
+// name, the payload given with the push; and a communicator's payload given with the pop.
 #define NVTX_EXT_PAYLOAD_COMPATID 0x0103
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
@@ -31,11 +31,12 @@ nvtxPayloadSchemaEntry_t entry(std::uint64_t type, const char* name, std::size_t
   return made;
 }
 
-void give_schema(nvtxDomainHandle_t domain, std::uint64_t id, const nvtxPayloadSchemaEntry_t* entries,
-                 std::size_t count, std::size_t bytes) {
+void give_schema(nvtxDomainHandle_t domain, std::uint64_t id,
+                 const nvtxPayloadSchemaEntry_t* entries, std::size_t count, std::size_t bytes) {
   nvtxPayloadSchemaAttr_t schema = {};
   schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
-                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
                      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
   schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
   schema.entries = entries;
@@ -64,7 +65,8 @@ int nccl_calls() {
       entry(NVTX_PAYLOAD_ENTRY_TYPE_INT, "Rank", offsetof(Init, rank)),
       entry(NVTX_PAYLOAD_ENTRY_TYPE_INT, "CUDA device", offsetof(Init, device))};
   const nvtxPayloadSchemaEntry_t all_reduce[] = {
-      entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID", offsetof(AllReduce, communicator)),
+      entry(NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID",
+            offsetof(AllReduce, communicator)),
       entry(NVTX_PAYLOAD_ENTRY_TYPE_SIZE, "Message size [bytes]", offsetof(AllReduce, bytes)),
       entry(kOperations, "Reduction operation", offsetof(AllReduce, operation))};
 

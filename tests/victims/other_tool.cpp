@@ -1,5 +1,5 @@
-// Another NVTX tool, as somebody else's injection library: writes each call, with the handles that it gave itself, as a
-// line to $OTHER_TOOL_LOG. A handle that is not its own shows as "?".
+// Another NVTX tool, as somebody else's injection library: writes each call, with the handles that
+// it gave itself, as a line to $OTHER_TOOL_LOG. A handle that is not its own shows as "?".
 #define NVTX_NO_IMPL
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
@@ -36,13 +36,15 @@ void say(const char* format, ...) {
   va_start(arguments, format);
   const int length = std::vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  const int file = open(std::getenv("OTHER_TOOL_LOG"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  const int file =
+      open(std::getenv("OTHER_TOOL_LOG"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0 || write(file, line, static_cast<std::size_t>(length)) != length) std::abort();
   close(file);
 }
 
 const char* text(const nvtxEventAttributes_t* a) {
-  if (a->messageType == NVTX_MESSAGE_TYPE_REGISTERED) return name_of(strings, string_count, a->message.registered);
+  if (a->messageType == NVTX_MESSAGE_TYPE_REGISTERED)
+    return name_of(strings, string_count, a->message.registered);
   return a->message.ascii != nullptr ? a->message.ascii : "";
 }
 Handle* add(Handle* table, int& count, const char* name) {
@@ -87,16 +89,19 @@ nvtxStringHandle_t intern(nvtxDomainHandle_t d, const char* name) {
 }
 
 template <typename Function>
-void set(const NvtxExportTableCallbacks* callbacks, NvtxCallbackModule module, int index, Function* function) {
+void set(const NvtxExportTableCallbacks* callbacks, NvtxCallbackModule module, int index,
+         Function* function) {
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;
-  if (callbacks->GetModuleFunctionTable(module, &table, &size) != 0 && static_cast<unsigned>(index) < size) {
+  if (callbacks->GetModuleFunctionTable(module, &table, &size) != 0 &&
+      static_cast<unsigned>(index) < size) {
     *table[index] = reinterpret_cast<NvtxFunctionPointer>(function);
   }
 }
 
 int push_payload(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, size_t) {
-  say("push payload %d in %s\n", static_cast<int>(data->schemaId), name_of(domains, domain_count, d));
+  say("push payload %d in %s\n", static_cast<int>(data->schemaId),
+      name_of(domains, domain_count, d));
   return 0;
 }
 int pop_payload(nvtxDomainHandle_t d, const nvtxPayloadData_t*, size_t) {
@@ -110,7 +115,8 @@ uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_t*) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    nvtxExtModuleInfo_t* module) {
   std::intptr_t* slots = module->segments[0].functionSlots;
   slots[NVTX3EXT_CBID_nvtxRangePushPayload] = reinterpret_cast<std::intptr_t>(push_payload);
   slots[NVTX3EXT_CBID_nvtxRangePopPayload] = reinterpret_cast<std::intptr_t>(pop_payload);
@@ -118,7 +124,8 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExt
   return 1;
 }
 
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    NvtxGetExportTableFunc_t get_table) {
   const auto* c = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   set(c, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA, push_a);
   set(c, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx, push_ex);

@@ -1,4 +1,5 @@
-// What a victim did, counted by itself in a file that it shares with its children and that survives them.
+// What a victim did, counted by itself in a file that it shares with its children and that survives
+// them.
 #pragma once
 
 #include <fcntl.h>

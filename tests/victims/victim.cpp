@@ -1,7 +1,8 @@
-// Programs that use NVTX in every way, and die in every way: `victim SCENARIO`. What each opens is known to
-// victims_test.cpp.
+// Programs that use NVTX in every way, and die in every way: `victim SCENARIO`. What each opens is
+// known to victims_test.cpp.
 //
-// None prints anything that depends on whether a tool is there, but `values`, which prints what NVTX answers.
+// None prints anything that depends on whether a tool is there, but `values`, which prints what
+// NVTX answers.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
@@ -156,12 +157,14 @@ int values() {
   nvtxDomainRangeEnd(domain, three);
   nvtxRangeEnd(one);
   nvtxRangeEnd(987654321);
-  std::printf("%d %d\n", nvtxDomainCreateA("D") == domain, nvtxDomainRegisterStringA(domain, "s") != nullptr);
+  std::printf("%d %d\n", nvtxDomainCreateA("D") == domain,
+              nvtxDomainRegisterStringA(domain, "s") != nullptr);
   nvtxDomainDestroy(domain);
   return 0;
 }
 
-// Ranges as NCCL makes them: pushed as ever and popped with a payload, or pushed with one that holds the message.
+// Ranges as NCCL makes them: pushed as ever and popped with a payload, or pushed with one that
+// holds the message.
 int payload_extension() {
   const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
   struct Call {
@@ -207,7 +210,8 @@ int payloads() {
     set(a);
     nvtxDomainMarkEx(domain, &a);
   };
-  put(NVTX_PAYLOAD_TYPE_UNSIGNED_INT64, [](auto& a) { a.payload.ullValue = 0xffffffffffffffffull; });
+  put(NVTX_PAYLOAD_TYPE_UNSIGNED_INT64,
+      [](auto& a) { a.payload.ullValue = 0xffffffffffffffffull; });
   put(NVTX_PAYLOAD_TYPE_INT64, [](auto& a) { a.payload.llValue = -5; });
   put(NVTX_PAYLOAD_TYPE_DOUBLE, [](auto& a) { a.payload.dValue = 0.5; });
   put(NVTX_PAYLOAD_TYPE_UNSIGNED_INT32, [](auto& a) { a.payload.uiValue = 7; });
@@ -244,7 +248,8 @@ int names() {
   return 0;
 }
 
-// Ever new names in one buffer: the table of names must not grow without bound, nor confuse equal addresses.
+// Ever new names in one buffer: the table of names must not grow without bound, nor confuse equal
+// addresses.
 int unique(long number) {
   char name[32];
   for (long i = 0; i < number; ++i) {
@@ -283,14 +288,15 @@ int fork_file() {
   if (child == 0) {
     leaf("child");
     const char* folder = std::getenv("RANGESCOPE_DIR");
-    const std::string path =
-        std::string(folder != nullptr ? folder : "") + "/" + std::to_string(getpid()) + ".0.rstrace";
+    const std::string path = std::string(folder != nullptr ? folder : "") + "/" +
+                             std::to_string(getpid()) + ".0.rstrace";
     const int file = open(path.c_str(), O_RDONLY);
     constexpr std::size_t kPages = 512;
     void* at = mmap(nullptr, kPages * 4096, PROT_READ, MAP_SHARED, file, 0);
     unsigned char resident[kPages] = {};
     const bool known = at != MAP_FAILED && mincore(at, sizeof resident * 4096, resident) == 0;
-    leaf(known && std::count(std::begin(resident), std::end(resident), 1) < 16 ? "few pages" : "many pages");
+    leaf(known && std::count(std::begin(resident), std::end(resident), 1) < 16 ? "few pages"
+                                                                               : "many pages");
     _exit(0);
   }
   wait_for(child);
@@ -359,7 +365,8 @@ int spawn_self() {
   Range range("spawning");
   const char* argv[] = {self.c_str(), "leaf", nullptr};
   pid_t child = 0;
-  if (posix_spawn(&child, self.c_str(), nullptr, nullptr, const_cast<char**>(argv), environ) != 0) return 1;
+  if (posix_spawn(&child, self.c_str(), nullptr, nullptr, const_cast<char**>(argv), environ) != 0)
+    return 1;
   wait_for(child);
   const pid_t forked = vfork();
   if (forked == 0) {
@@ -378,7 +385,8 @@ int die(int how) {
   std::puts("about to die");
   std::fflush(stdout);
   if (how == SIGSEGV)
-    *static_cast<volatile int*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) = 1;
+    *static_cast<volatile int*>(
+        mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) = 1;
   if (how == SIGABRT) std::abort();
   if (how == 0) _exit(7);
   if (how == 1) std::exit(9);
@@ -401,7 +409,8 @@ int throws() {
 // ---- threads and signals
 // -----------------------------------------------------------------------------------------------
 int threads_at_once(int count) {
-  // NVTX's header hands its function pointers to other threads without synchronization: not a race of ours.
+  // NVTX's header hands its function pointers to other threads without synchronization: not a race
+  // of ours.
   nvtxInitialize(nullptr);
   pthread_attr_t small;
   pthread_attr_init(&small);
@@ -519,7 +528,8 @@ int close_all() {
   leaf("early");
   for (int fd = 0; fd < 64; ++fd) close(fd);
   for (int fd = 0; fd < 3; ++fd) {
-    if (open("/dev/null", O_RDWR) != fd) _exit(3);  // lowest number first: nothing of ours in the way
+    if (open("/dev/null", O_RDWR) != fd)
+      _exit(3);  // lowest number first: nothing of ours in the way
   }
   leaf("many", 5000);
   return chdir("/");

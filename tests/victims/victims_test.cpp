@@ -1,5 +1,5 @@
-// Runs each victim without and with the injected library: the program must behave the same (stdout, stderr, exit code
-// or signal), and the capture must hold what the program is known to have opened.
+// Runs each victim without and with the injected library: the program must behave the same (stdout,
+// stderr, exit code or signal), and the capture must hold what the program is known to have opened.
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -13,7 +13,8 @@ namespace {
 
 class Scenario : public Victim {
  protected:
-  model::Session recorded(std::vector<std::string> arguments, const Environment& env = {}, bool same = true) {
+  model::Session recorded(std::vector<std::string> arguments, const Environment& env = {},
+                          bool same = true) {
     arguments.insert(arguments.begin(), RANGESCOPE_VICTIM);
     return recorded_command(arguments, env, same);
   }
@@ -62,9 +63,12 @@ TEST_F(Scenario, PayloadsOfEveryType) {
   const auto session = recorded({"payloads"});
   std::string text;
   for (const model::Mark& m : session.marks) {
-    text += m.attributes == model::kNone ? "none " : std::to_string(session.attributes[m.attributes].payload()) + " ";
+    text += m.attributes == model::kNone
+                ? "none "
+                : std::to_string(session.attributes[m.attributes].payload()) + " ";
   }
-  EXPECT_EQ(text, "18446744073709551616.000000 -5.000000 0.500000 7.000000 -7.000000 0.250000 none ");
+  EXPECT_EQ(text,
+            "18446744073709551616.000000 -5.000000 0.500000 7.000000 -7.000000 0.250000 none ");
   ASSERT_EQ(session.domains.size(), 2u);
   EXPECT_EQ(session.strings.view(session.domains[1].name), "d\xc3\xa9");
 }
@@ -171,7 +175,8 @@ TEST_F(Scenario, Exec) {
 }
 
 TEST_F(Scenario, Spawn) {
-  EXPECT_EQ(show(recorded({"spawn"})), "p0: spawning 1\np0: spawning > after 1\np1: leaf 1\np2: leaf 1\n");
+  EXPECT_EQ(show(recorded({"spawn"})),
+            "p0: spawning 1\np0: spawning > after 1\np1: leaf 1\np2: leaf 1\n");
 }
 
 TEST_F(Scenario, DeathsKeepWhatWasWritten) {
@@ -210,7 +215,8 @@ TEST_F(Scenario, TwoThousandThreadsInTurnShareChunks) {
 }
 
 TEST_F(Scenario, SignalStorm) {
-  if (kHandlersAreCalls) GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
+  if (kHandlersAreCalls)
+    GTEST_SKIP() << "ThreadSanitizer calls handlers as functions (harness.hpp)";
   const auto session = recorded({"signals"});
   EXPECT_EQ(closed(session, "calm"), 5u);
   EXPECT_EQ(closed(session, "drop"), closed(session, "storm"));
@@ -239,14 +245,16 @@ TEST_F(Scenario, CaptureSizeIsBounded) {
   const auto session = recorded({"many", "100000"}, {{"RANGESCOPE_MAX_CAPTURE_SIZE", "262144"}});
   EXPECT_TRUE(has_loss(session, "size_limit"));
   EXPECT_GT(closed(session, "step"), 3000u);
-  for (const auto& file : fs::directory_iterator(folder_ / "captures")) EXPECT_LE(file.file_size(), 262144u);
+  for (const auto& file : fs::directory_iterator(folder_ / "captures"))
+    EXPECT_LE(file.file_size(), 262144u);
 }
 
-// A run of four times what fits: the capture spans it, and what was left out is counted to the last range.
+// A run of four times what fits: the capture spans it, and what was left out is counted to the last
+// range.
 TEST_F(Scenario, ALongRunIsThinnedToTheEnd) {
   constexpr std::uint64_t kPairs = 4'000'000, kRoom = 16 << 20;
-  const auto session =
-      recorded({"many", std::to_string(kPairs)}, {{"RANGESCOPE_MAX_CAPTURE_SIZE", std::to_string(kRoom)}});
+  const auto session = recorded({"many", std::to_string(kPairs)},
+                                {{"RANGESCOPE_MAX_CAPTURE_SIZE", std::to_string(kRoom)}});
   const std::uint64_t steps = closed(session, "step");
   EXPECT_GT(steps, kRoom / 2 / 16);
   EXPECT_LT(steps, kRoom / 16);
@@ -265,7 +273,8 @@ TEST_F(Scenario, ALongRunIsThinnedToTheEnd) {
       << session.losses[0].detail;
 }
 
-// Limits that the program sets itself later cost nothing of the capture: it has its size, and takes no descriptor.
+// Limits that the program sets itself later cost nothing of the capture: it has its size, and takes
+// no descriptor.
 TEST_F(Scenario, OwnLimitOnFileSize) {
   EXPECT_EQ(show(recorded({"file_limit"})), "p0: early 1\np0: many 100000\n");
 }
@@ -309,14 +318,16 @@ TEST_F(Scenario, FullDisk) {
 TEST_F(Scenario, FolderThatCannotBeWritten) {
   const Outcome plain = run({RANGESCOPE_VICTIM, "zoo"}, {}, folder_);
   for (const std::string place : {"/proc/nowhere", "/dev/null", ""}) {
-    EXPECT_EQ(run({RANGESCOPE_VICTIM, "zoo"},
-                  {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", place}}, folder_),
-              plain);
+    EXPECT_EQ(
+        run({RANGESCOPE_VICTIM, "zoo"},
+            {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", place}}, folder_),
+        plain);
   }
-  const Outcome loud =
-      run({RANGESCOPE_VICTIM, "zoo"},
-          {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY}, {"RANGESCOPE_DIR", "/dev/null"}, {"RANGESCOPE_VERBOSE", "1"}},
-          folder_);
+  const Outcome loud = run({RANGESCOPE_VICTIM, "zoo"},
+                           {{"NVTX_INJECTION64_PATH", RANGESCOPE_LIBRARY},
+                            {"RANGESCOPE_DIR", "/dev/null"},
+                            {"RANGESCOPE_VERBOSE", "1"}},
+                           folder_);
   EXPECT_EQ(loud.out, plain.out);
   EXPECT_TRUE(loud.err.starts_with("rangescope: nothing is recorded in process ")) << loud.err;
 }
@@ -325,8 +336,9 @@ TEST_F(Scenario, AnotherToolBehindOursSeesTheSamePayloads) {
   const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
   run({RANGESCOPE_VICTIM, "payload_extension"},
       {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
-  const auto session = recorded({"payload_extension"},
-                                {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}}, false);
+  const auto session = recorded(
+      {"payload_extension"},
+      {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}}, false);
   const std::string log = base::read_file(alone).value_or("");
   EXPECT_NE(log.find("push payload 77 in NCCL\n"), std::string::npos) << log;
   EXPECT_EQ(base::read_file(chained).value_or(""), log);
@@ -335,10 +347,12 @@ TEST_F(Scenario, AnotherToolBehindOursSeesTheSamePayloads) {
 
 TEST_F(Scenario, AnotherToolBehindOursSeesTheSame) {
   const std::string alone = (folder_ / "alone").string(), chained = (folder_ / "chained").string();
-  const Outcome plain = run({RANGESCOPE_VICTIM, "zoo"},
-                            {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
-  const auto session =
-      recorded({"zoo"}, {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}}, false);
+  const Outcome plain =
+      run({RANGESCOPE_VICTIM, "zoo"},
+          {{"NVTX_INJECTION64_PATH", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", alone}}, folder_);
+  const auto session = recorded(
+      {"zoo"}, {{"RANGESCOPE_CHAIN_NVTX", RANGESCOPE_OTHER_TOOL}, {"OTHER_TOOL_LOG", chained}},
+      false);
   EXPECT_EQ(outcome_, plain);
   const std::string log = base::read_file(alone).value_or("");
   EXPECT_NE(log.find("push decode_all in LLM\n"), std::string::npos) << log;
@@ -360,8 +374,8 @@ TEST_F(Scenario, PythonChildrenForkedAndSpawned) {
     SCOPED_TRACE(method);
     std::error_code error;
     fs::remove_all(folder_ / "captures", error);
-    const auto session =
-        recorded_command({python->string(), RANGESCOPE_PYTHON_VICTIM, RANGESCOPE_CLIENT, method}, {}, true);
+    const auto session = recorded_command(
+        {python->string(), RANGESCOPE_PYTHON_VICTIM, RANGESCOPE_CLIENT, method}, {}, true);
     EXPECT_EQ(closed(session, "main"), 2u);
     EXPECT_EQ(closed(session, "child"), 3u);
     EXPECT_EQ(session.processes.size(), 4u);

@@ -1,10 +1,10 @@
-// What a model needs of a machine: memory and two dozen operations. backend_cpu.cpp (Eigen) and backend_cuda.cu
-// implement it; one of them is linked, so that both builds run the same model code.
+// What a model needs of a machine: memory and two dozen operations. backend_cpu.cpp (Eigen) and
+// backend_cuda.cu implement it; one of them is linked, so that both builds run the same model code.
 //
-// All matrices are row-major float32. A weight is stored [out, in]: a row per output. Operations are queued in order
-// and may still run when the call returns; download() and sync() wait. Positions and tokens live in device memory, so
-// that a decode step reads nothing from the host and can be captured into a CUDA graph. A failed device call ends the
-// program.
+// All matrices are row-major float32. A weight is stored [out, in]: a row per output. Operations
+// are queued in order and may still run when the call returns; download() and sync() wait.
+// Positions and tokens live in device memory, so that a decode step reads nothing from the host and
+// can be captured into a CUDA graph. A failed device call ends the program.
 #pragma once
 
 #include <cstddef>
@@ -57,18 +57,21 @@ class Backend {
   void sync();
 
   /// y[rows, out] = x[rows, in] * w[out, in]^T, added to y when `accumulate`.
-  void matmul(const float* x, const float* w, float* y, int rows, int in, int out, bool accumulate = false);
+  void matmul(const float* x, const float* w, float* y, int rows, int in, int out,
+              bool accumulate = false);
 
   // Decoder
   void embed(const std::int32_t* tokens, const float* table, float* out, int rows, int width);
   void rms_norm(const float* x, const float* gain, float* out, int rows, int width);
-  /// Rotates pairs (i, i + head/2) of every head by position * 10000^(-2i/head) (Su et al., RoFormer, 2021).
+  /// Rotates pairs (i, i + head/2) of every head by position * 10000^(-2i/head) (Su et al.,
+  /// RoFormer, 2021).
   void rotate(float* x, const std::int32_t* position, int rows, int heads, int head_width);
   /// cache[*position + row] = x[row]
   void store(const float* x, float* cache, const std::int32_t* position, int rows, int width);
-  /// Causal attention of `rows` queries at *position.. over the cache; `longest` bounds *position + rows.
-  void attend(const float* q, const float* keys, const float* values, float* out, const std::int32_t* position,
-              int rows, int heads, int head_width, int longest);
+  /// Causal attention of `rows` queries at *position.. over the cache; `longest` bounds *position +
+  /// rows.
+  void attend(const float* q, const float* keys, const float* values, float* out,
+              const std::int32_t* position, int rows, int heads, int head_width, int longest);
   /// gate = silu(gate) * up
   void swiglu(float* gate, const float* up, std::size_t count);
   /// *token = index of the largest of `count` values; the first one wins.
@@ -79,9 +82,10 @@ class Backend {
   // Convolution network; images are [n, channels, size, size]
   /// columns[n*size*size, channels*9]: 3x3 neighbourhoods with zero padding.
   void im2col(const float* images, float* columns, int n, int channels, int size);
-  /// out[n, channels, size, size] = relu?(x[n*size*size, channels] * scale[c] + shift[c] (+ residual))
-  void normalize(const float* x, const float* scale, const float* shift, const float* residual, float* out, int n,
-                 int channels, int size, bool relu);
+  /// out[n, channels, size, size] = relu?(x[n*size*size, channels] * scale[c] + shift[c] (+
+  /// residual))
+  void normalize(const float* x, const float* scale, const float* shift, const float* residual,
+                 float* out, int n, int channels, int size, bool relu);
   /// out[n, channels] = mean over the image
   void average(const float* images, float* out, int n, int channels, int size);
 

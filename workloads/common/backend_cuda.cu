@@ -59,7 +59,8 @@ float* Memory::floats(std::size_t count) {
 }
 float* Memory::floats(const std::vector<float>& values) {
   float* to = floats(values.size());
-  check(cudaMemcpy(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice), "cudaMemcpy");
+  check(cudaMemcpy(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
+        "cudaMemcpy");
   return to;
 }
 std::int32_t* Memory::ints(std::size_t count) {
@@ -82,9 +83,11 @@ struct Backend::State {
 };
 
 Backend::Backend(const Settings& settings) : state_(std::make_unique<State>()) {
-  // What Memory zeroed and copied on the legacy stream is done before this stream, which does not wait for it, starts.
+  // What Memory zeroed and copied on the legacy stream is done before this stream, which does not
+  // wait for it, starts.
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  check(cudaStreamCreateWithFlags(&state_->stream, cudaStreamNonBlocking),
+        "cudaStreamCreateWithFlags");
   if (!settings.own_gemm) state_->gemm = gemm_create(state_->stream, settings.tf32);
 }
 
@@ -100,14 +103,16 @@ namespace {
 
 template <class T>
 void copy_to_device(cudaStream_t stream, T* to, const std::vector<T>& from) {
-  check(cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice, stream),
+        "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream), "upload");  // `from` may go away
 }
 
 template <class T>
 std::vector<T> copy_to_host(cudaStream_t stream, const T* from, std::size_t count) {
   std::vector<T> to(count);
-  check(cudaMemcpyAsync(to.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+  check(cudaMemcpyAsync(to.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpyAsync");
   check(cudaStreamSynchronize(stream), "download");
   return to;
 }
@@ -130,12 +135,14 @@ void Backend::sync() {
   check(cudaStreamSynchronize(state_->stream), "cudaStreamSynchronize");
 }
 
-void Backend::matmul(const float* x, const float* w, float* y, int rows, int in, int out, bool accumulate) {
+void Backend::matmul(const float* x, const float* w, float* y, int rows, int in, int out,
+                     bool accumulate) {
   const float beta = accumulate ? 1.0F : 0.0F;
   if (state_->gemm) {
     library_ran = true;
     if (!gemm_run(state_->gemm, x, w, y, rows, in, out, beta)) {
-      std::fprintf(stderr, "cuda: cuBLAS failed on %d x %d x %d\n  hint: try --own-gemm\n", rows, in, out);
+      std::fprintf(stderr, "cuda: cuBLAS failed on %d x %d x %d\n  hint: try --own-gemm\n", rows,
+                   in, out);
       std::_Exit(71);
     }
     return;
@@ -145,7 +152,8 @@ void Backend::matmul(const float* x, const float* w, float* y, int rows, int in,
   state_->count("matmul");
 }
 
-void Backend::embed(const std::int32_t* tokens, const float* table, float* out, int rows, int width) {
+void Backend::embed(const std::int32_t* tokens, const float* table, float* out, int rows,
+                    int width) {
   kernels::embed<<<rows, kernels::kBlock, 0, state_->stream>>>(tokens, table, out, width);
   state_->count("embed");
 }
@@ -160,20 +168,24 @@ void Backend::rotate(float* x, const std::int32_t* position, int rows, int heads
   state_->count("rotate");
 }
 
-void Backend::store(const float* x, float* cache, const std::int32_t* position, int rows, int width) {
+void Backend::store(const float* x, float* cache, const std::int32_t* position, int rows,
+                    int width) {
   kernels::store<<<rows, kernels::kBlock, 0, state_->stream>>>(x, cache, position, width);
   state_->count("store");
 }
 
-void Backend::attend(const float* q, const float* keys, const float* values, float* out, const std::int32_t* position,
-                     int rows, int heads, int head_width, int longest) {
+void Backend::attend(const float* q, const float* keys, const float* values, float* out,
+                     const std::int32_t* position, int rows, int heads, int head_width,
+                     int longest) {
   const dim3 grid(static_cast<unsigned>(heads), static_cast<unsigned>(rows));
   const auto bytes = static_cast<std::size_t>(longest) * sizeof(float);
   if (bytes > 46U << 10) {  // more than every device gives without asking
-    check(cudaFuncSetAttribute(kernels::attend, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+    check(cudaFuncSetAttribute(kernels::attend, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(bytes)),
           "attention over this many tokens");
   }
-  kernels::attend<<<grid, kernels::kBlock, bytes, state_->stream>>>(q, keys, values, out, position, heads, head_width);
+  kernels::attend<<<grid, kernels::kBlock, bytes, state_->stream>>>(q, keys, values, out, position,
+                                                                    heads, head_width);
   state_->count("attend");
 }
 
@@ -195,15 +207,17 @@ void Backend::advance(std::int32_t* position, int by) {
 
 void Backend::im2col(const float* images, float* columns, int n, int channels, int size) {
   const std::int64_t total = static_cast<std::int64_t>(n) * size * size * channels * 9;
-  kernels::im2col<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(images, columns, total, channels, size);
+  kernels::im2col<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(images, columns, total,
+                                                                             channels, size);
   state_->count("im2col");
 }
 
-void Backend::normalize(const float* x, const float* scale, const float* shift, const float* residual, float* out,
-                        int n, int channels, int size, bool relu) {
+void Backend::normalize(const float* x, const float* scale, const float* shift,
+                        const float* residual, float* out, int n, int channels, int size,
+                        bool relu) {
   const std::int64_t total = static_cast<std::int64_t>(n) * channels * size * size;
-  kernels::normalize<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(x, scale, shift, residual, out, total,
-                                                                                channels, size * size, relu);
+  kernels::normalize<<<blocks_for(total), kernels::kBlock, 0, state_->stream>>>(
+      x, scale, shift, residual, out, total, channels, size * size, relu);
   state_->count("normalize");
 }
 
@@ -214,7 +228,8 @@ void Backend::average(const float* images, float* out, int n, int channels, int 
 
 bool Backend::begin_capture() {
   state_->launched_before_capture = launched;
-  check(cudaStreamBeginCapture(state_->stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  check(cudaStreamBeginCapture(state_->stream, cudaStreamCaptureModeThreadLocal),
+        "cudaStreamBeginCapture");
   return true;
 }
 

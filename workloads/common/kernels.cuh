@@ -1,7 +1,9 @@
-// The CUDA backend's kernels: plain and correct rather than fast; the matrix product is cuBLAS's where there is one.
+// The CUDA backend's kernels: plain and correct rather than fast; the matrix product is cuBLAS's
+// where there is one.
 //
-// Positions and tokens are read from device memory, so that a captured graph stays right as they move on. Indices are
-// 32-bit within a row and 64-bit across rows. Reductions need a block of 256 threads.
+// Positions and tokens are read from device memory, so that a captured graph stays right as they
+// move on. Indices are 32-bit within a row and 64-bit across rows. Reductions need a block of 256
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,8 @@ __device__ inline float block_max(float value, float* shared) {
   shared[threadIdx.x] = value;
   __syncthreads();
   for (int step = kBlock / 2; step > 0; step /= 2) {
-    if (threadIdx.x < step) shared[threadIdx.x] = fmaxf(shared[threadIdx.x], shared[threadIdx.x + step]);
+    if (threadIdx.x < step)
+      shared[threadIdx.x] = fmaxf(shared[threadIdx.x], shared[threadIdx.x + step]);
     __syncthreads();
   }
   const float top = shared[0];
@@ -35,15 +38,18 @@ __device__ inline float block_max(float value, float* shared) {
 }
 
 /// Tiles of 16 x 16: block (16, 16), grid (out / 16, rows / 16), rounded up.
-__global__ void matmul(const float* x, const float* w, float* y, int rows, int in, int out, float beta) {
+__global__ void matmul(const float* x, const float* w, float* y, int rows, int in, int out,
+                       float beta) {
   __shared__ float xs[16][17], ws[16][17];
   const int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
   const int w_row = blockIdx.x * 16 + threadIdx.y;
   float sum = 0;
   for (int k = 0; k < in; k += 16) {
     const int kx = k + threadIdx.x;
-    xs[threadIdx.y][threadIdx.x] = row < rows && kx < in ? x[static_cast<std::int64_t>(row) * in + kx] : 0.0F;
-    ws[threadIdx.y][threadIdx.x] = w_row < out && kx < in ? w[static_cast<std::int64_t>(w_row) * in + kx] : 0.0F;
+    xs[threadIdx.y][threadIdx.x] =
+        row < rows && kx < in ? x[static_cast<std::int64_t>(row) * in + kx] : 0.0F;
+    ws[threadIdx.y][threadIdx.x] =
+        w_row < out && kx < in ? w[static_cast<std::int64_t>(w_row) * in + kx] : 0.0F;
     __syncthreads();
     for (int i = 0; i < 16; ++i) sum += xs[threadIdx.y][i] * ws[threadIdx.x][i];
     __syncthreads();
@@ -78,8 +84,9 @@ __global__ void rotate(float* x, const std::int32_t* position, int heads, int he
   float* row = x + static_cast<std::int64_t>(blockIdx.x) * heads * head_width;
   for (int pair = threadIdx.x; pair < heads * half; pair += kBlock) {
     const int head = pair / half, i = pair % half;
-    const float angle = static_cast<float>(*position + static_cast<int>(blockIdx.x)) *
-                        powf(10000.0F, -2.0F * static_cast<float>(i) / static_cast<float>(head_width));
+    const float angle =
+        static_cast<float>(*position + static_cast<int>(blockIdx.x)) *
+        powf(10000.0F, -2.0F * static_cast<float>(i) / static_cast<float>(head_width));
     const float c = cosf(angle), s = sinf(angle);
     float* p = row + head * head_width + i;
     const float a = p[0], b = p[half];
@@ -95,9 +102,10 @@ __global__ void store(const float* x, float* cache, const std::int32_t* position
   for (int i = threadIdx.x; i < width; i += kBlock) to[i] = row[i];
 }
 
-/// Block (head, row) of the grid; dynamic shared memory holds a score for each of the longest possible positions.
-__global__ void attend(const float* q, const float* keys, const float* values, float* out, const std::int32_t* position,
-                       int heads, int head_width) {
+/// Block (head, row) of the grid; dynamic shared memory holds a score for each of the longest
+/// possible positions.
+__global__ void attend(const float* q, const float* keys, const float* values, float* out,
+                       const std::int32_t* position, int heads, int head_width) {
   extern __shared__ float scores[];
   __shared__ float shared[kBlock];
   const int width = heads * head_width, offset = blockIdx.x * head_width;
@@ -121,7 +129,8 @@ __global__ void attend(const float* q, const float* keys, const float* values, f
   sum = block_sum(sum, shared);  // its barriers also publish scores[]
   for (int i = threadIdx.x; i < head_width; i += kBlock) {
     float mixed = 0;
-    for (int j = 0; j < seen; ++j) mixed += scores[j] * values[static_cast<std::int64_t>(j) * width + offset + i];
+    for (int j = 0; j < seen; ++j)
+      mixed += scores[j] * values[static_cast<std::int64_t>(j) * width + offset + i];
     out[static_cast<std::int64_t>(blockIdx.y) * width + offset + i] = mixed / sum;
   }
 }
@@ -149,7 +158,8 @@ __global__ void argmax(const float* x, std::int32_t* token, int count) {
   for (int step = kBlock / 2; step > 0; step /= 2) {
     if (threadIdx.x < step) {
       const int other = threadIdx.x + step;
-      if (best[other] > best[threadIdx.x] || (best[other] == best[threadIdx.x] && where[other] < where[threadIdx.x])) {
+      if (best[other] > best[threadIdx.x] ||
+          (best[other] == best[threadIdx.x] && where[other] < where[threadIdx.x])) {
         best[threadIdx.x] = best[other];
         where[threadIdx.x] = where[other];
       }
@@ -164,20 +174,23 @@ __global__ void advance(std::int32_t* position, int by) {
 }
 
 /// A thread for each of n * size * size * channels * 9 elements.
-__global__ void im2col(const float* images, float* columns, std::int64_t total, int channels, int size) {
+__global__ void im2col(const float* images, float* columns, std::int64_t total, int channels,
+                       int size) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (id >= total) return;
   const int tap = static_cast<int>(id % 9), c = static_cast<int>(id / 9 % channels);
   const std::int64_t pixel = id / (9 * static_cast<std::int64_t>(channels));
-  const int x = static_cast<int>(pixel % size) + tap % 3 - 1, y = static_cast<int>(pixel / size % size) + tap / 3 - 1;
+  const int x = static_cast<int>(pixel % size) + tap % 3 - 1,
+            y = static_cast<int>(pixel / size % size) + tap / 3 - 1;
   const std::int64_t image = pixel / (static_cast<std::int64_t>(size) * size);
   const bool inside = x >= 0 && x < size && y >= 0 && y < size;
   columns[id] = inside ? images[((image * channels + c) * size + y) * size + x] : 0.0F;
 }
 
 /// A thread for each of n * channels * size * size elements; residual may be out itself.
-__global__ void normalize(const float* x, const float* scale, const float* shift, const float* residual, float* out,
-                          std::int64_t total, int channels, int pixels, bool relu) {
+__global__ void normalize(const float* x, const float* scale, const float* shift,
+                          const float* residual, float* out, std::int64_t total, int channels,
+                          int pixels, bool relu) {
   const std::int64_t id = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (id >= total) return;
   const std::int64_t pixel = id % pixels, image = id / pixels / channels;

@@ -10,7 +10,8 @@ namespace workload {
 Options::Options(std::string program, std::string summary)
     : program_(std::move(program)), summary_(std::move(summary)) {}
 
-void Options::number(const char* name, std::int64_t* value, std::int64_t least, std::int64_t most, const char* help) {
+void Options::number(const char* name, std::int64_t* value, std::int64_t least, std::int64_t most,
+                     const char* help) {
   options_.push_back({name, help, value, least, most, nullptr, nullptr});
 }
 
@@ -31,7 +32,8 @@ void Options::usage(const std::string& problem) const {
       std::fprintf(out, "  --%-12s %s (%lld)\n", (o.name + " N").c_str(), o.help.c_str(),
                    static_cast<long long>(*o.number));
     } else {
-      std::fprintf(out, "  --%-12s %s\n", o.text ? (o.name + "[=F]").c_str() : o.name.c_str(), o.help.c_str());
+      std::fprintf(out, "  --%-12s %s\n", o.text ? (o.name + "[=F]").c_str() : o.name.c_str(),
+                   o.help.c_str());
     }
   }
   std::exit(problem.empty() ? 0 : 64);
@@ -66,8 +68,8 @@ void Options::parse(int argc, char** argv) {
     errno = 0;
     const long long parsed = std::strtoll(value.c_str(), &end, 10);
     if (value.empty() || *end || errno || parsed < option->least || parsed > option->most) {
-      usage(word + " takes a number from " + std::to_string(option->least) + " to " + std::to_string(option->most) +
-            ", not '" + value + "'");
+      usage(word + " takes a number from " + std::to_string(option->least) + " to " +
+            std::to_string(option->most) + ", not '" + value + "'");
     }
     *option->number = parsed;
   }

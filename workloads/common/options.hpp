@@ -1,6 +1,7 @@
 // Command-line options of a workload: `--name value` or `--name=value`, whole numbers and switches.
 //
-// Anything unknown, missing or out of range ends the program with exit code 64 and the list of options.
+// Anything unknown, missing or out of range ends the program with exit code 64 and the list of
+// options.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ namespace workload {
 class Options {
  public:
   Options(std::string program, std::string summary);
-  void number(const char* name, std::int64_t* value, std::int64_t least, std::int64_t most, const char* help);
+  void number(const char* name, std::int64_t* value, std::int64_t least, std::int64_t most,
+              const char* help);
   void flag(const char* name, bool* value, const char* help);
   /// `--name` alone sets *given; `--name=text` sets the text too.
   void text(const char* name, bool* given, std::string* value, const char* help);

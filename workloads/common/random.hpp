@@ -19,8 +19,11 @@ class Random {
     return z ^ (z >> 31);
   }
   /// In [-1, 1).
-  float symmetric() { return static_cast<float>(static_cast<double>(next() >> 11) * 0x1.0p-52 - 1.0); }
-  /// A matrix whose product with unit-variance input has variance gain^2: uniform, scaled by the fan-in.
+  float symmetric() {
+    return static_cast<float>(static_cast<double>(next() >> 11) * 0x1.0p-52 - 1.0);
+  }
+  /// A matrix whose product with unit-variance input has variance gain^2: uniform, scaled by the
+  /// fan-in.
   std::vector<float> matrix(std::size_t count, std::size_t fan_in, float gain = 1.0F) {
     std::vector<float> out(count);
     const float scale = gain * std::sqrt(3.0F / static_cast<float>(fan_in));

@@ -1,4 +1,5 @@
-// llm: generates tokens with a small decoder of random weights, so that there is something real to profile.
+// llm: generates tokens with a small decoder of random weights, so that there is something real to
+// profile.
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
@@ -25,12 +26,13 @@ struct Answer {
   double logit_sum = 0;
 };
 
-std::vector<std::int32_t> prompt_of(std::int64_t request, std::int64_t length, std::int64_t vocabulary,
-                                    std::uint64_t seed) {
+std::vector<std::int32_t> prompt_of(std::int64_t request, std::int64_t length,
+                                    std::int64_t vocabulary, std::uint64_t seed) {
   Random random(seed * 1000003 + static_cast<std::uint64_t>(request));
   std::vector<std::int32_t> prompt;
   for (std::int64_t i = 0; i < length; ++i) {
-    prompt.push_back(static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(vocabulary)));
+    prompt.push_back(
+        static_cast<std::int32_t>(random.next() % static_cast<std::uint64_t>(vocabulary)));
   }
   return prompt;
 }
@@ -63,7 +65,8 @@ int main(int argc, char** argv) {
   options.number("threads", &threads, 1, 1024, "threads that answer requests");
   options.number("seed", &seed, 0, 1LL << 40, "seed of weights and prompts");
   options.flag("graph", &graph, "CUDA: capture a decode step once and replay it as a graph");
-  options.flag("own-gemm", &settings.own_gemm, "CUDA: the kernel here instead of cuBLAS, so that launches are known");
+  options.flag("own-gemm", &settings.own_gemm,
+               "CUDA: the kernel here instead of cuBLAS, so that launches are known");
   options.flag("tf32", &settings.tf32, "CUDA: cuBLAS on tensor cores");
   options.text("truth", &truth, &truth_file, "print what ran as JSON, to stdout or to file F");
   options.parse(argc, argv);
@@ -80,7 +83,8 @@ int main(int argc, char** argv) {
     Session session(model, settings, graph);
     for (std::int64_t r = next++; r < requests; r = next++) {
       answers[static_cast<std::size_t>(r)] =
-          answer(session, prompt_of(r, prompt, shape.vocabulary, static_cast<std::uint64_t>(seed)), tokens);
+          answer(session, prompt_of(r, prompt, shape.vocabulary, static_cast<std::uint64_t>(seed)),
+                 tokens);
     }
   };
   std::vector<std::thread> pool;
@@ -97,7 +101,8 @@ int main(int argc, char** argv) {
   }
   char summary[256];
   std::snprintf(summary, sizeof summary,
-                "\"workload\": \"llm\", \"backend\": \"%s\", \"checksum\": \"%016" PRIx64 "\", \"logit_sum\": %.9g",
+                "\"workload\": \"llm\", \"backend\": \"%s\", \"checksum\": \"%016" PRIx64
+                "\", \"logit_sum\": %.9g",
                 workload::backend_name(), checksum.value(), logit_sum);
   return workload::finish(summary, truth, truth_file);
 }

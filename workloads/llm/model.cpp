@@ -52,7 +52,8 @@ Session::Session(const Model& model, const Settings& settings, bool graph)
     keys_.push_back(memory_.floats(count(s.longest, s.width)));
     values_.push_back(memory_.floats(count(s.longest, s.width)));
   }
-  for (float** block : {&x_, &norm_, &q_, &k_, &v_, &mix_}) *block = memory_.floats(count(s.longest, s.width));
+  for (float** block : {&x_, &norm_, &q_, &k_, &v_, &mix_})
+    *block = memory_.floats(count(s.longest, s.width));
   for (float** block : {&gate_, &up_}) *block = memory_.floats(count(s.longest, s.hidden()));
   logits_ = memory_.floats(count(s.vocabulary));
   position_ = memory_.ints(1);
@@ -61,7 +62,8 @@ Session::Session(const Model& model, const Settings& settings, bool graph)
 
 void Session::attention(const Layer& layer, std::size_t index, int rows) {
   const Range range("attention");
-  const int width = narrow(model_.shape.width), heads = narrow(model_.shape.heads), head_width = width / heads;
+  const int width = narrow(model_.shape.width), heads = narrow(model_.shape.heads),
+            head_width = width / heads;
   backend_.rms_norm(x_, layer.attention_gain, norm_, rows, width);
   backend_.matmul(norm_, layer.query, q_, rows, width, width);
   backend_.matmul(norm_, layer.key, k_, rows, width, width);
@@ -115,7 +117,8 @@ void Session::prefill(const std::vector<std::int32_t>& prompt) {
 
 void Session::decode() {
   if (graph_ && !captured_) {
-    const Range range("graph_capture");  // nothing runs in here: the layers inside were recorded, not computed
+    const Range range(
+        "graph_capture");  // nothing runs in here: the layers inside were recorded, not computed
     captured_ = backend_.begin_capture();
     if (captured_) {
       forward(1);
@@ -133,7 +136,8 @@ void Session::decode() {
 
 double Session::logit_sum() {
   double sum = 0;
-  for (const float x : backend_.download(logits_, count(model_.shape.vocabulary))) sum += std::fabs(x);
+  for (const float x : backend_.download(logits_, count(model_.shape.vocabulary)))
+    sum += std::fabs(x);
   return sum;
 }
 

@@ -1,7 +1,9 @@
-// A small decoder-only transformer: RMSNorm, rotary attention with a KV cache, SwiGLU, untied output, greedy decoding.
+// A small decoder-only transformer: RMSNorm, rotary attention with a KV cache, SwiGLU, untied
+// output, greedy decoding.
 //
-// Weights are random from a seed and shared by all sessions. A Session is one request in flight: its KV cache and
-// scratch memory, used by one thread. NVTX ranges: prefill or decode > layer_i > attention, mlp.
+// Weights are random from a seed and shared by all sessions. A Session is one request in flight:
+// its KV cache and scratch memory, used by one thread. NVTX ranges: prefill or decode > layer_i >
+// attention, mlp.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +21,8 @@ struct Shape {
 
 struct Layer {
   float *attention_gain, *query, *key, *value, *output;  // [width], 4 x [width, width]
-  float *mlp_gain, *gate, *up, *down;                    // [width], 2 x [hidden, width], [width, hidden]
-  std::string name;                                      // layer_i
+  float *mlp_gain, *gate, *up, *down;  // [width], 2 x [hidden, width], [width, hidden]
+  std::string name;                    // layer_i
 };
 
 class Model {

@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   std::int64_t batches = 40, warmup = 1, seed = 1;
   bool truth = false;
   std::string truth_file;
-  workload::Options options("shallow_resnet", "Classifies random images with a shallow residual network.");
+  workload::Options options("shallow_resnet",
+                            "Classifies random images with a shallow residual network.");
   options.number("batch", &shape.batch, 1, 4096, "images of a batch");
   options.number("batches", &batches, 1, 1000000, "batches");
   options.number("warmup", &warmup, 0, 1000,
@@ -25,7 +26,8 @@ int main(int argc, char** argv) {
   options.number("blocks", &shape.blocks, 0, 200, "residual blocks");
   options.number("classes", &shape.classes, 2, 100000, "classes");
   options.number("seed", &seed, 0, 1LL << 40, "seed of weights and images");
-  options.flag("own-gemm", &settings.own_gemm, "CUDA: the kernel here instead of cuBLAS, so that launches are known");
+  options.flag("own-gemm", &settings.own_gemm,
+               "CUDA: the kernel here instead of cuBLAS, so that launches are known");
   options.flag("tf32", &settings.tf32, "CUDA: cuBLAS on tensor cores");
   options.text("truth", &truth, &truth_file, "print what ran as JSON, to stdout or to file F");
   options.parse(argc, argv);
@@ -40,7 +42,8 @@ int main(int argc, char** argv) {
   workload::Checksum checksum;
   for (std::int64_t b = 0; b < batches; ++b) {
     const auto images = random.matrix(pixels, 1);
-    for (const std::int32_t label : network.classify(images)) checksum.add(static_cast<std::uint32_t>(label));
+    for (const std::int32_t label : network.classify(images))
+      checksum.add(static_cast<std::uint32_t>(label));
   }
 
   char summary[256];

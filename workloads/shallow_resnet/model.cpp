@@ -17,7 +17,8 @@ std::size_t count(std::int64_t a, std::int64_t b = 1) {
 
 }  // namespace
 
-Network::Network(const Shape& s, const Settings& settings, std::uint64_t seed) : shape_(s), backend_(settings) {
+Network::Network(const Shape& s, const Settings& settings, std::uint64_t seed)
+    : shape_(s), backend_(settings) {
   Random random(seed);
   const auto convolution = [&](std::int64_t in, std::int64_t out, float gain) {
     Convolution c{};
@@ -48,15 +49,18 @@ Network::Network(const Shape& s, const Settings& settings, std::uint64_t seed) :
   classes_ = memory_.ints(count(s.batch));
 }
 
-void Network::convolve(const Convolution& c, const float* in, int in_channels, const float* residual, float* out) {
-  const int n = narrow(shape_.batch), size = narrow(shape_.size), channels = narrow(shape_.channels);
+void Network::convolve(const Convolution& c, const float* in, int in_channels,
+                       const float* residual, float* out) {
+  const int n = narrow(shape_.batch), size = narrow(shape_.size),
+            channels = narrow(shape_.channels);
   backend_.im2col(in, columns_, n, in_channels, size);
   backend_.matmul(columns_, c.weight, product_, n * size * size, in_channels * 9, channels);
   backend_.normalize(product_, c.scale, c.shift, residual, out, n, channels, size, true);
 }
 
 std::vector<std::int32_t> Network::classify(const std::vector<float>& images) {
-  const int n = narrow(shape_.batch), size = narrow(shape_.size), channels = narrow(shape_.channels);
+  const int n = narrow(shape_.batch), size = narrow(shape_.size),
+            channels = narrow(shape_.channels);
   {
     const Range range("stem");
     backend_.upload(images_, images);
@@ -65,7 +69,8 @@ std::vector<std::int32_t> Network::classify(const std::vector<float>& images) {
   for (const Block& block : blocks_) {
     const Range range("residual");
     convolve(block.first, x_, channels, nullptr, y_);
-    convolve(block.second, y_, channels, x_, x_);  // in place: each element is read once, then written
+    convolve(block.second, y_, channels, x_,
+             x_);  // in place: each element is read once, then written
   }
   const Range range("head");
   const int classes = narrow(shape_.classes);
@@ -77,7 +82,8 @@ std::vector<std::int32_t> Network::classify(const std::vector<float>& images) {
 
 double Network::score_sum() {
   double sum = 0;
-  for (const float x : backend_.download(scores_, count(shape_.batch, shape_.classes))) sum += std::fabs(x);
+  for (const float x : backend_.download(scores_, count(shape_.batch, shape_.classes)))
+    sum += std::fabs(x);
   return sum;
 }
 

@@ -1,7 +1,8 @@
-// A shallow residual network for images: convolution stem, residual blocks of two 3x3 convolutions, pooled linear head.
+// A shallow residual network for images: convolution stem, residual blocks of two 3x3 convolutions,
+// pooled linear head.
 //
-// Batch normalization is folded into a scale and a shift per channel, as it is for inference. Weights are random from a
-// seed. NVTX ranges: stem, residual (one a block), head.
+// Batch normalization is folded into a scale and a shift per channel, as it is for inference.
+// Weights are random from a seed. NVTX ranges: stem, residual (one a block), head.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ class Network {
   [[nodiscard]] double score_sum();
 
  private:
-  void convolve(const Convolution& convolution, const float* in, int in_channels, const float* residual, float* out);
+  void convolve(const Convolution& convolution, const float* in, int in_channels,
+                const float* residual, float* out);
 
   Shape shape_;
   Memory memory_;

@@ -40,7 +40,8 @@ using model::DigestRegion;
 using model::Side;
 using model::Standing;
 
-constexpr std::string_view kWall = "wall_ns.median", kFastest = "wall_ns.min", kBusy = "gpu.busy_ns";
+constexpr std::string_view kWall = "wall_ns.median", kFastest = "wall_ns.min",
+                           kBusy = "gpu.busy_ns";
 
 /// What is tested: a value of a region or kernel on one side against the first.
 struct Hypothesis {
@@ -147,7 +148,8 @@ class Comparer {
     for (const MatchedRegion& region : matched) {
       if (on_all_sides(region)) compared_regions.push_back(&region);
     }
-    for (std::string& note : clock_notes(compared_regions, out_)) out_.notes.push_back(std::move(note));
+    for (std::string& note : clock_notes(compared_regions, out_))
+      out_.notes.push_back(std::move(note));
     for (std::size_t side = 1; side < sides_.size(); ++side) compare_verdicts(side);
     if (by_runs_ && !options_.in_turns) add_sequence_notes(sides_, out_);
   }
@@ -156,14 +158,16 @@ class Comparer {
   void compare_verdicts(std::size_t side) {
     constexpr std::size_t kMostNamed = 3;
     const auto judged = [](const Side& one) {
-      return std::all_of(one.runs.begin(), one.runs.end(), [](const model::Digest& run) { return run.judged; });
+      return std::all_of(one.runs.begin(), one.runs.end(),
+                         [](const model::Digest& run) { return run.judged; });
     };
     const auto note = [&](const Side& of, const Side& other, const std::string& heading) {
       const auto runs_with = [](const Side& in, const model::Verdict& wanted) {
         return std::count_if(in.runs.begin(), in.runs.end(), [&](const model::Digest& run) {
-          return std::any_of(run.verdict.begin(), run.verdict.end(), [&](const model::Verdict& one) {
-            return one.kind == wanted.kind && one.path == wanted.path;
-          });
+          return std::any_of(run.verdict.begin(), run.verdict.end(),
+                             [&](const model::Verdict& one) {
+                               return one.kind == wanted.kind && one.path == wanted.path;
+                             });
         });
       };
       std::set<std::pair<std::string, std::string>> seen;
@@ -175,10 +179,12 @@ class Comparer {
             continue;
           if (++more <= kMostNamed)
             out_.notes.push_back(fmt::format("{}: {}{}: {}", heading, one.kind,
-                                             one.path.empty() ? "" : " of '" + one.path + "'", one.text));
+                                             one.path.empty() ? "" : " of '" + one.path + "'",
+                                             one.text));
         }
       }
-      if (more > kMostNamed) out_.notes.push_back(fmt::format("{}: {} more", heading, more - kMostNamed));
+      if (more > kMostNamed)
+        out_.notes.push_back(fmt::format("{}: {} more", heading, more - kMostNamed));
     };
     if (!judged(sides_[0]) || !judged(sides_[side])) return;
     note(sides_[side], sides_[0], "new in the verdict of " + sides_[side].label);
@@ -213,7 +219,8 @@ class Comparer {
     }
     out_.noise = by_runs_ ? "runs" : "occurrences";
     out_.method = fmt::format(
-        "two-sided permutation test of {}, step-down maxT over all values, alpha {}; interval of the ratio by Hodges "
+        "two-sided permutation test of {}, step-down maxT over all values, alpha {}; interval of "
+        "the ratio by Hodges "
         "and Lehmann",
         by_runs_ ? "whole runs" : "stretches of instances", options_.alpha);
   }
@@ -222,10 +229,11 @@ class Comparer {
     if (by_runs_ || std::ranges::all_of(values_, is_counted)) return;
     std::size_t fewest = sides_[0].runs.size();
     for (const Side& side : sides_) fewest = std::min(fewest, side.runs.size());
-    out_.notes.push_back(
-        fmt::format("noise was estimated from the instances inside the runs: {} per side cannot show differences "
-                    "from run to run (clocks, a busy machine). Use rangescope profile --repeat 5 on both sides",
-                    base::counted(fewest, "run")));
+    out_.notes.push_back(fmt::format(
+        "noise was estimated from the instances inside the runs: {} per side cannot show "
+        "differences "
+        "from run to run (clocks, a busy machine). Use rangescope profile --repeat 5 on both sides",
+        base::counted(fewest, "run")));
   }
 
   base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
@@ -266,8 +274,9 @@ class Comparer {
           return {};
         }
       }
-      return base::fail(base::Code::kNotComparable, "the sides have no cost of a region in common", {},
-                        "Compare captures of one kind, or name a value: --metric " + *common.begin());
+      return base::fail(
+          base::Code::kNotComparable, "the sides have no cost of a region in common", {},
+          "Compare captures of one kind, or name a value: --metric " + *common.begin());
     }
     for (const std::string& name : options_.values) {
       const model::Measure* measure = model::find_measure(name);
@@ -277,15 +286,17 @@ class Comparer {
         continue;
       }
       if (known.contains(tag) || measure)
-        return base::fail(base::Code::kNotComparable, "no region has '" + base::printable(tag) + "' on all sides", {},
-                          partial_ && tag.starts_with("gpu.")
-                              ? "GPU work was recorded for a part of a run only: profile it without --metrics"
-                              : "Record it on every side, or compare another value: " +
-                                    base::join(std::vector<std::string>(common.begin(), common.end()), ", "));
+        return base::fail(
+            base::Code::kNotComparable, "no region has '" + base::printable(tag) + "' on all sides",
+            {},
+            partial_ && tag.starts_with("gpu.")
+                ? "GPU work was recorded for a part of a run only: profile it without --metrics"
+                : "Record it on every side, or compare another value: " +
+                      base::join(std::vector<std::string>(common.begin(), common.end()), ", "));
       std::vector<std::string> tags = model::measure_tags();
       tags.insert(tags.end(), known.begin(), known.end());
-      return base::fail(base::Code::kUsage, "there is no value '" + base::printable(name) + "'", "--metric",
-                        base::did_you_mean(name, tags));
+      return base::fail(base::Code::kUsage, "there is no value '" + base::printable(name) + "'",
+                        "--metric", base::did_you_mean(name, tags));
     }
     return {};
   }
@@ -324,8 +335,8 @@ class Comparer {
           judge_exactly(change);
           continue;
         }
-        auto groups =
-            by_runs_ ? runs_of(region, side, values_[v], change) : occurrences_of(region, side, values_[v], change);
+        auto groups = by_runs_ ? runs_of(region, side, values_[v], change)
+                               : occurrences_of(region, side, values_[v], change);
         if (groups) hypotheses_[side].push_back({&change, std::move(*groups)});
       }
     }
@@ -334,7 +345,8 @@ class Comparer {
   [[nodiscard]] bool has_chosen_value_on_all_sides(const MatchedRegion& region) const {
     return std::ranges::any_of(values_, [&](const std::string& tag) {
       const ComparedValue value = compared(region, tag);
-      return std::ranges::all_of(value.values, [](const auto& number) { return number.has_value(); });
+      return std::ranges::all_of(value.values,
+                                 [](const auto& number) { return number.has_value(); });
     });
   }
 
@@ -379,8 +391,8 @@ class Comparer {
     }
   }
 
-  std::optional<TwoGroups> runs_of(const MatchedRegion& region, std::size_t side, const std::string& tag,
-                                   Change& change) const {
+  std::optional<TwoGroups> runs_of(const MatchedRegion& region, std::size_t side,
+                                   const std::string& tag, Change& change) const {
     TwoGroups groups;
     for (const std::size_t s : {std::size_t{0}, side}) {
       std::vector<double>& into = s == 0 ? groups.a : groups.b;
@@ -389,18 +401,19 @@ class Comparer {
         if (number) into.push_back(*number);
       }
       if (into.size() == region.of[s].size()) continue;
-      change.why =
-          fmt::format("in {} of {} of {}", into.size(), base::counted(region.of[s].size(), "run"), sides_[s].label);
+      change.why = fmt::format("in {} of {} of {}", into.size(),
+                               base::counted(region.of[s].size(), "run"), sides_[s].label);
       return std::nullopt;
     }
     return groups;
   }
 
-  std::optional<TwoGroups> occurrences_of(const MatchedRegion& region, std::size_t side, const std::string& tag,
-                                          Change& change) const {
+  std::optional<TwoGroups> occurrences_of(const MatchedRegion& region, std::size_t side,
+                                          const std::string& tag, Change& change) const {
     const std::array known = {kWall, kFastest, kBusy, std::string_view("wall_ns.inclusive"),
                               std::string_view("wall_ns.mean")};
-    const bool has_instances = model::is_range(region) && std::ranges::find(known, tag) != known.end();
+    const bool has_instances =
+        model::is_range(region) && std::ranges::find(known, tag) != known.end();
     if (!has_instances) {
       change.why = "one run cannot show how much this value varies";
       return std::nullopt;
@@ -409,10 +422,13 @@ class Comparer {
     for (const std::size_t s : {std::size_t{0}, side}) {
       std::vector<double>& into = s == 0 ? groups.a : groups.b;
       for (const DigestRegion* run : region.of[s]) {
-        const std::size_t have = !run ? 0 : tag == kBusy ? run->busy_ns.size() : run->wall_ns.size();
+        const std::size_t have = !run           ? 0
+                                 : tag == kBusy ? run->busy_ns.size()
+                                                : run->wall_ns.size();
         if (have < 2 * kStretches) {
-          change.why = fmt::format("{} in a run of {}; a test takes {}", base::counted(have, "instance"),
-                                   sides_[s].label, 2 * kStretches);
+          change.why =
+              fmt::format("{} in a run of {}; a test takes {}", base::counted(have, "instance"),
+                          sides_[s].label, 2 * kStretches);
           return std::nullopt;
         }
         const auto parts = stretches(*run, tag);
@@ -468,7 +484,8 @@ class Comparer {
       kernel.total.unit = kernel.per_call.unit = "ns";
       bool everywhere = true;
       for (std::size_t s = 0; s < sides_.size(); ++s) {
-        const double calls = median(row.calls[s]).value_or(0), total = median(row.total[s]).value_or(0);
+        const double calls = median(row.calls[s]).value_or(0),
+                     total = median(row.total[s]).value_or(0);
         const bool here = calls > 0;
         everywhere = everywhere && here;
         kernel.calls.push_back(here ? std::optional(calls) : std::nullopt);
@@ -489,14 +506,16 @@ class Comparer {
         bool all = true;
         for (std::size_t r = 0; r < per_call.a.size(); ++r) all = all && row.calls[0][r] > 0;
         for (std::size_t r = 0; r < per_call.b.size(); ++r) all = all && row.calls[side][r] > 0;
-        kernel_hypotheses_[side].push_back({&kernel.total.changes[side - 1], {row.total[0], row.total[side]}});
+        kernel_hypotheses_[side].push_back(
+            {&kernel.total.changes[side - 1], {row.total[0], row.total[side]}});
         if (!all) {
           kernel.per_call.changes[side - 1].why = "not in every run";
           continue;
         }
         for (std::size_t r = 0; r < per_call.a.size(); ++r) per_call.a[r] /= row.calls[0][r];
         for (std::size_t r = 0; r < per_call.b.size(); ++r) per_call.b[r] /= row.calls[side][r];
-        kernel_hypotheses_[side].push_back({&kernel.per_call.changes[side - 1], std::move(per_call)});
+        kernel_hypotheses_[side].push_back(
+            {&kernel.per_call.changes[side - 1], std::move(per_call)});
       }
     }
   }
@@ -511,8 +530,9 @@ class Comparer {
       Change& change = *hypotheses[i].change;
       change.p = p[i];
       if (const auto interval = ratio_interval(groups[i])) {
-        // The ratio is of medians of all runs (of single runs: of all instances), and the interval of the shift between
-        // runs (stretches), so the ratio may lie just outside. The interval is widened to it.
+        // The ratio is of medians of all runs (of single runs: of all instances), and the interval
+        // of the shift between runs (stretches), so the ratio may lie just outside. The interval is
+        // widened to it.
         change.low = std::min(interval->low, change.ratio.value_or(interval->low));
         change.high = std::max(interval->high, change.ratio.value_or(interval->high));
         change.confidence = interval->confidence;
@@ -543,13 +563,14 @@ class Comparer {
     }
   }
 
-  /// Significant changes first, then by the time that changed in all (the largest change of a count or share
-  /// otherwise).
+  /// Significant changes first, then by the time that changed in all (the largest change of a count
+  /// or share otherwise).
   void sort() {
     const auto weight = [](const ComparedValue& value, double times) {
       std::pair<bool, double> most{false, 0};
       for (const Change& change : value.changes)
-        most = std::max(most, std::pair(model::is_significant(change), std::abs(change.difference) * times));
+        most = std::max(
+            most, std::pair(model::is_significant(change), std::abs(change.difference) * times));
       return most;
     };
     const auto of_region = [&](const ComparedRegion& region) {
@@ -559,17 +580,22 @@ class Comparer {
       return weight(first, adds_up ? region.occurrences[0].value_or(1) : 1);
     };
     std::stable_sort(out_.regions.begin(), out_.regions.end(),
-                     [&](const ComparedRegion& x, const ComparedRegion& y) { return of_region(x) > of_region(y); });
-    std::stable_sort(out_.kernels.begin(), out_.kernels.end(), [&](const ComparedKernel& x, const ComparedKernel& y) {
-      const auto of = [&](const ComparedKernel& k) {
-        const auto tested = weight(k.total, 1);
-        if (tested.second > 0) return tested;
-        double most = 0;  // only on some sides: its time there
-        for (const auto& total : k.total.values) most = std::max(most, total.value_or(0));
-        return std::pair(false, k.total.values[0] && k.total.values.back() ? 0.0 : most);
-      };
-      return of(x) > of(y);
-    });
+                     [&](const ComparedRegion& x, const ComparedRegion& y) {
+                       return of_region(x) > of_region(y);
+                     });
+    std::stable_sort(out_.kernels.begin(), out_.kernels.end(),
+                     [&](const ComparedKernel& x, const ComparedKernel& y) {
+                       const auto of = [&](const ComparedKernel& k) {
+                         const auto tested = weight(k.total, 1);
+                         if (tested.second > 0) return tested;
+                         double most = 0;  // only on some sides: its time there
+                         for (const auto& total : k.total.values)
+                           most = std::max(most, total.value_or(0));
+                         return std::pair(false,
+                                          k.total.values[0] && k.total.values.back() ? 0.0 : most);
+                       };
+                       return of(x) > of(y);
+                     });
   }
 
   base::Result<Comparison> nothing_in_common(const std::vector<MatchedRegion>& matched) const {
@@ -577,15 +603,18 @@ class Comparer {
     for (const MatchedRegion& region : matched) {
       if (!model::is_range(region)) continue;
       for (std::size_t s = 0; s < sides_.size(); ++s) {
-        const bool here = std::any_of(region.of[s].begin(), region.of[s].end(), [](const auto* r) { return r; });
+        const bool here =
+            std::any_of(region.of[s].begin(), region.of[s].end(), [](const auto* r) { return r; });
         if (here && has[s].size() < 60) has[s] += (has[s].empty() ? "" : ", ") + region.path.back();
       }
     }
     std::string what = "no region is on all sides";
     for (std::size_t s = 0; s < sides_.size(); ++s)
-      what += (s == 0 ? ": " : "; ") + sides_[s].label + " has " + (has[s].empty() ? "none" : base::printable(has[s]));
-    return base::fail(base::Code::kNotComparable, what, {},
-                      "Compare runs of the same program; --rename OLD=NEW joins ranges whose names changed");
+      what += (s == 0 ? ": " : "; ") + sides_[s].label + " has " +
+              (has[s].empty() ? "none" : base::printable(has[s]));
+    return base::fail(
+        base::Code::kNotComparable, what, {},
+        "Compare runs of the same program; --rename OLD=NEW joins ranges whose names changed");
   }
 
   std::span<const Side> sides_;
@@ -601,9 +630,11 @@ class Comparer {
 
 base::Result<Comparison> compare(std::span<const Side> sides, const CompareOptions& options) {
   if (sides.size() < 2)
-    return base::fail(base::Code::kUsage, "a comparison takes two sides", {}, "Name two runs: rangescope compare A B");
+    return base::fail(base::Code::kUsage, "a comparison takes two sides", {},
+                      "Name two runs: rangescope compare A B");
   for (const Side& side : sides) {
-    if (side.runs.empty()) return base::fail(base::Code::kNoInput, "there is no run in it", side.label);
+    if (side.runs.empty())
+      return base::fail(base::Code::kNoInput, "there is no run in it", side.label);
   }
   return Comparer(sides, options).run();
 }

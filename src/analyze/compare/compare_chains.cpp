@@ -13,8 +13,8 @@ std::uint32_t ChainFrames::number(const model::ChainFrame& frame) {
   return at->second;
 }
 
-std::vector<model::DigestChain> ChainFrames::chains(const model::Session& session,
-                                                    const std::vector<model::CpuStackCount>& stacks) {
+std::vector<model::DigestChain> ChainFrames::chains(
+    const model::Session& session, const std::vector<model::CpuStackCount>& stacks) {
   const model::CpuProfile& cpu = session.cpu;
   if (of_frame_.empty()) {
     for (std::uint32_t f = 0; f < cpu.frames.size(); ++f) {

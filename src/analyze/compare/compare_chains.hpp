@@ -1,5 +1,5 @@
-// Call chains of CPU samples on all sides of a comparison. Chains are the same where all their functions are
-// (function_label).
+// Call chains of CPU samples on all sides of a comparison. Chains are the same where all their
+// functions are (function_label).
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ class ChainFrames {
   explicit ChainFrames(std::vector<model::ChainFrame>& list) : list_(list) {}
   std::uint32_t number(const model::ChainFrame& frame);
   /// Those of one run; the same chain once. O(stacks * depth).
-  [[nodiscard]] std::vector<model::DigestChain> chains(const model::Session& session,
-                                                       const std::vector<model::CpuStackCount>& stacks);
+  [[nodiscard]] std::vector<model::DigestChain> chains(
+      const model::Session& session, const std::vector<model::CpuStackCount>& stacks);
 
  private:
   std::vector<model::ChainFrame>& list_;
@@ -35,7 +35,8 @@ class ChainSides {
   void add(const MatchedRegion& region, model::ComparedRegion& to) const;
 
  private:
-  std::vector<std::vector<std::vector<std::uint32_t>>> to_;  ///< by side, run and frame of the run's digest
+  std::vector<std::vector<std::vector<std::uint32_t>>>
+      to_;  ///< by side, run and frame of the run's digest
 };
 
 }  // namespace rangescope::analyze

@@ -28,8 +28,8 @@ FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
     side.interval_ns = std::max(side.interval_ns, run->cpu_interval_ns);
     side.all_listed = side.all_listed && run->functions.size() < model::kMostFunctions;
     for (const DigestFunction& function : run->functions) {
-      auto& into = side.self_ns[function_label(function.name, function.python ? function.file : function.module,
-                                               function.python)];
+      auto& into = side.self_ns[function_label(
+          function.name, function.python ? function.file : function.module, function.python)];
       into.first += function.self_ns;
       into.second = function.python;
     }
@@ -57,8 +57,10 @@ std::string function_label(const std::string& name, const std::string& path, boo
   const std::string file(base::file_name(path));
   if (python) return name + " (" + file + ")";
   const bool own = name.starts_with('[') || name.starts_with('(');
-  const bool program = file.find(".so") == std::string::npos;  // another build of it may have another name
-  if (name.find("+0x") != std::string::npos) return program && name.starts_with(file) ? name.substr(file.size()) : name;
+  const bool program =
+      file.find(".so") == std::string::npos;  // another build of it may have another name
+  if (name.find("+0x") != std::string::npos)
+    return program && name.starts_with(file) ? name.substr(file.size()) : name;
   if (own || file.empty()) return program && name == "[" + file + "]" ? "[program]" : name;
   // Rust's older symbols end in a hash of the build: "app::run::h0123456789abcdef".
   constexpr std::size_t kHash = 19;
@@ -70,7 +72,8 @@ std::string function_label(const std::string& name, const std::string& path, boo
 
 model::Standing standing_of(const model::Change& change, double alpha) {
   const bool holds_none = change.low && change.high && *change.low <= 1 && *change.high >= 1;
-  if (!change.p || *change.p > alpha || change.difference == 0 || holds_none) return model::Standing::kNoise;
+  if (!change.p || *change.p > alpha || change.difference == 0 || holds_none)
+    return model::Standing::kNoise;
   return change.difference > 0 ? model::Standing::kMore : model::Standing::kLess;
 }
 
@@ -85,7 +88,8 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
   // Bonferroni over those that can be: a hundred functions of one sample each hide no change of a
   // large one.
   const auto is_tested = [&](const auto& name) { return can_be_tested(name.first, sides); };
-  const std::ptrdiff_t tested = std::max<std::ptrdiff_t>(1, std::ranges::count_if(names, is_tested));
+  const std::ptrdiff_t tested =
+      std::max<std::ptrdiff_t>(1, std::ranges::count_if(names, is_tested));
   std::vector<ComparedFunction> out;
   for (const auto& [name, python] : names) {
     const std::ptrdiff_t tests = can_be_tested(name, sides) ? tested : std::ssize(names);
@@ -137,8 +141,8 @@ void sort_functions(std::vector<ComparedFunction>& functions) {
     std::tuple<bool, double, double> largest{false, 0, 0};
     for (std::size_t s = 1; s < function.self.values.size(); ++s) {
       const model::Change& change = function.self.changes[s - 1];
-      largest =
-          std::max(largest, {is_significant(change), std::abs(change.difference), function.self.values[s].value_or(0)});
+      largest = std::max(largest, {is_significant(change), std::abs(change.difference),
+                                   function.self.values[s].value_or(0)});
     }
     return largest;
   };

@@ -1,11 +1,11 @@
 // The functions of one region on all sides: which of them take more of the CPU than they did?
 //
-// A function is the same where its name, language and the name of its file agree, of the program itself its name; its
-// line may move. Its own time, as
-// samples estimate it, is compared per occurrence, summed over a side's runs. Samples are counted as they come, so n
-// of them are known to about sqrt(n): the interval and the test (normal, Bonferroni over the
-// region's functions with ten samples or more) hold that alone, and not what differs from run to run.
-// Repeated runs: analyze/compare/series/function_by_runs.hpp.
+// A function is the same where its name, language and the name of its file agree, of the program
+// itself its name; its line may move. Its own time, as samples estimate it, is compared per
+// occurrence, summed over a side's runs. Samples are counted as they come, so n of them are known
+// to about sqrt(n): the interval and the test (normal, Bonferroni over the region's functions with
+// ten samples or more) hold that alone, and not what differs from run to run. Repeated runs:
+// analyze/compare/series/function_by_runs.hpp.
 #pragma once
 
 #include <map>
@@ -18,9 +18,10 @@
 
 namespace rangescope::analyze {
 
-/// "forward (llama.py)", "memcpy [libc.so.6]", "main": a function as it is compared. That of a program has no file: two
-/// builds may have two names. Hashes of a build are cut.
-[[nodiscard]] std::string function_label(const std::string& name, const std::string& path, bool python);
+/// "forward (llama.py)", "memcpy [libc.so.6]", "main": a function as it is compared. That of a
+/// program has no file: two builds may have two names. Hashes of a build are cut.
+[[nodiscard]] std::string function_label(const std::string& name, const std::string& path,
+                                         bool python);
 
 /// A region's functions in all runs of one side put together.
 struct FunctionSide {
@@ -40,9 +41,11 @@ inline constexpr double kLeastFunctionShare = 0.01;
 /// Is a tested change significant at `alpha`? Not where its interval holds "no change".
 [[nodiscard]] model::Standing standing_of(const model::Change& change, double alpha);
 
-/// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the CPU. A function that
-/// a side does not list is 0 there, and absent where that side lists no more than the largest.
-[[nodiscard]] std::vector<model::ComparedFunction> compare_functions(const MatchedRegion& region, double alpha);
+/// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the
+/// CPU. A function that a side does not list is 0 there, and absent where that side lists no more
+/// than the largest.
+[[nodiscard]] std::vector<model::ComparedFunction> compare_functions(const MatchedRegion& region,
+                                                                     double alpha);
 
 /// Significant changes first, then the largest.
 void sort_functions(std::vector<model::ComparedFunction>& functions);

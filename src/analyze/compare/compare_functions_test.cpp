@@ -46,16 +46,19 @@ TEST(CompareFunctions, WhatStandsOutOfSamplingComesFirst) {
 TEST(CompareFunctions, FunctionsOfAFewSamplesHideNoChangeOfALargeOne) {
   const auto with_small_ones = [](double encode_ns) {
     std::vector<model::DigestFunction> functions{{"encode", "", "/opt/app", false, encode_ns}};
-    for (int i = 0; i < 40; ++i) functions.push_back({"f" + std::to_string(i), "", "/opt/app", false, 1e6});
+    for (int i = 0; i < 40; ++i)
+      functions.push_back({"f" + std::to_string(i), "", "/opt/app", false, 1e6});
     return region(functions);
   };
-  const auto before = with_small_ones(300e6), after = with_small_ones(380e6), same = with_small_ones(330e6);
+  const auto before = with_small_ones(300e6), after = with_small_ones(380e6),
+             same = with_small_ones(330e6);
   MatchedRegion matched;
   matched.of = {{&before}, {&after}};
   const auto list = compare_functions(matched, 0.05);
   EXPECT_EQ(list[0].name, "encode");
   EXPECT_EQ(list[0].self.changes[0].standing, Standing::kMore);
-  for (std::size_t i = 1; i < list.size(); ++i) EXPECT_EQ(list[i].self.changes[0].standing, Standing::kNoise);
+  for (std::size_t i = 1; i < list.size(); ++i)
+    EXPECT_EQ(list[i].self.changes[0].standing, Standing::kNoise);
   matched.of = {{&before}, {&same}};
   for (const model::ComparedFunction& one : compare_functions(matched, 0.05))
     EXPECT_EQ(one.self.changes[0].standing, Standing::kNoise) << one.name;
@@ -79,10 +82,10 @@ TEST(CompareFunctions, WhatASideDoesNotListMayBeThere) {
 }
 
 TEST(CompareFunctions, TwoBuildsOfAProgramHaveTheSameFunctions) {
-  const auto before =
-      region({{"run::h0123456789abcdef", "", "/old/app", false, 4e9}, {"app+0x10", "", "/old/app", false, 1e9}});
-  const auto after =
-      region({{"run::hfedcba9876543210", "", "/new/app2", false, 4e9}, {"app2+0x10", "", "/new/app2", false, 1e9}});
+  const auto before = region({{"run::h0123456789abcdef", "", "/old/app", false, 4e9},
+                              {"app+0x10", "", "/old/app", false, 1e9}});
+  const auto after = region({{"run::hfedcba9876543210", "", "/new/app2", false, 4e9},
+                             {"app2+0x10", "", "/new/app2", false, 1e9}});
   MatchedRegion matched;
   matched.of = {{&before}, {&after}};
   const auto list = compare_functions(matched, 0.05);

@@ -16,7 +16,8 @@ using model::DigestRegion;
 using model::Side;
 using model::Standing;
 
-DigestRegion region(std::vector<std::string> path, std::int64_t occurrences, double wall, double busy = 0) {
+DigestRegion region(std::vector<std::string> path, std::int64_t occurrences, double wall,
+                    double busy = 0) {
   DigestRegion one;
   one.path = std::move(path);
   one.occurrences = occurrences;
@@ -37,16 +38,19 @@ Side side(const std::string& label, std::size_t runs, double mlp = 100, unsigned
     run.run.id = label + std::to_string(r);
     run.run.command = {"./app"};
     run.regions = {region({"step"}, 50, (1000 + mlp) * noise(random)),
-                   region({"step", "load"}, 50, 1000 * noise(random)), region({"step", name}, 50, mlp * noise(random))};
+                   region({"step", "load"}, 50, 1000 * noise(random)),
+                   region({"step", name}, 50, mlp * noise(random))};
     for (DigestRegion& one : run.regions) {
-      for (int i = 0; i < 50; ++i) one.wall_ns.push_back(one.values["wall_ns.median"] * noise(random));
+      for (int i = 0; i < 50; ++i)
+        one.wall_ns.push_back(one.values["wall_ns.median"] * noise(random));
     }
     out.runs.push_back(std::move(run));
   }
   return out;
 }
 
-const model::ComparedRegion& find(const model::Comparison& comparison, const std::vector<std::string>& path) {
+const model::ComparedRegion& find(const model::Comparison& comparison,
+                                  const std::vector<std::string>& path) {
   for (const auto& one : comparison.regions) {
     if (one.path == path) return one;
   }
@@ -59,7 +63,8 @@ TEST(Compare, FindsWhatChangedByRepeatedRuns) {
   ASSERT_TRUE(done) << done.error().what;
   EXPECT_EQ(done->noise, "runs");
   EXPECT_EQ(done->tests, 3u);
-  EXPECT_EQ(done->regions[0].path, (std::vector<std::string>{"step", "mlp"}));  // what stands out comes first
+  EXPECT_EQ(done->regions[0].path,
+            (std::vector<std::string>{"step", "mlp"}));  // what stands out comes first
   const auto& mlp = find(*done, {"step", "mlp"}).values[0];
   EXPECT_EQ(mlp.tag, "wall_ns.median");
   EXPECT_EQ(mlp.changes[0].standing, Standing::kMore);
@@ -89,13 +94,15 @@ TEST(Compare, ClocksThatExplainAChangeAreTold) {
   const Side fast = clocked(100, 1.98e9, 0, 1);
   const auto slow = notes(fast, clocked(140, 1.41e9, 0.6, 2));
   ASSERT_EQ(slow.size(), 1u);
-  EXPECT_TRUE(slow[0].starts_with("b ran at other clocks than a: in 'step > mlp', which took +")) << slow[0];
-  EXPECT_NE(
-      slow[0].find("SM clock 1.410 GHz instead of 1.980 GHz, clocks throttled by power or heat for 60.0 % of the time"),
-      std::string::npos)
+  EXPECT_TRUE(slow[0].starts_with("b ran at other clocks than a: in 'step > mlp', which took +"))
+      << slow[0];
+  EXPECT_NE(slow[0].find("SM clock 1.410 GHz instead of 1.980 GHz, clocks throttled by power or "
+                         "heat for 60.0 % of the time"),
+            std::string::npos)
       << slow[0];
   EXPECT_EQ(notes(fast, clocked(140, 1.97e9, 0.05, 2)).size(), 0u) << "alike";
-  EXPECT_EQ(notes(fast, clocked(140, 2.4e9, 0, 2)).size(), 0u) << "faster clocks do not make it slower";
+  EXPECT_EQ(notes(fast, clocked(140, 2.4e9, 0, 2)).size(), 0u)
+      << "faster clocks do not make it slower";
   EXPECT_EQ(notes(fast, clocked(300, 1.90e9, 0, 2)).size(), 0u) << "too little for what changed";
   EXPECT_EQ(notes(fast, clocked(100, 1.41e9, 0, 2)).size(), 0u) << "nothing changed";
   EXPECT_EQ(notes(fast, clocked(140, 1.98e9, 0.5, 2)).size(), 1u) << "throttling alone";
@@ -233,7 +240,8 @@ TEST(Compare, WhatDiffersAroundTheRunsComesOutHeavyFirst) {
   sides[0].runs[0].devices = {"NVIDIA H100, 132 SMs"};
   sides[1].runs[0].devices = {"NVIDIA H200, 132 SMs"};
   sides[1].runs[0].run.command = {"./app", "--layers", "3"};
-  sides[1].runs[0].run.environment = {{"env.CUDA_VISIBLE_DEVICES", "1"}, {"memory", "1 kB"}, {"gpu.0", "NVIDIA H200"}};
+  sides[1].runs[0].run.environment = {
+      {"env.CUDA_VISIBLE_DEVICES", "1"}, {"memory", "1 kB"}, {"gpu.0", "NVIDIA H200"}};
   const auto done = compare(sides);
   ASSERT_TRUE(done);
   ASSERT_EQ(done->environment.size(), 3u);
@@ -268,7 +276,8 @@ TEST(Compare, RegionsAndIncludes) {
   const auto alone = compare(sides, {.regions = *model::parse_terms("step/")});
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->regions.size(), 1u);
-  const auto inside = compare(sides, {.ranges = *model::RangeSelection::parse({"step/"}, {"mlp/"})});
+  const auto inside =
+      compare(sides, {.ranges = *model::RangeSelection::parse({"step/"}, {"mlp/"})});
   ASSERT_TRUE(inside);
   EXPECT_EQ(inside->regions.size(), 2u);
 }
@@ -280,7 +289,8 @@ TEST(Compare, KernelsByNameWithTemplatesFolded) {
       const double jitter = 1 + 0.001 * static_cast<double>(r);
       sides[s].runs[r].kernels = {
           {"reduce(int*)", 10, 1000 * jitter},
-          {s == 0 ? "void gemm<64, 2>(float*)" : "void gemm<128, 3>(float*)", 5, (s == 0 ? 500 : 800) * jitter}};
+          {s == 0 ? "void gemm<64, 2>(float*)" : "void gemm<128, 3>(float*)", 5,
+           (s == 0 ? 500 : 800) * jitter}};
     }
   }
   const auto done = compare(sides);
@@ -299,7 +309,8 @@ TEST(FoldedKernel, LeavesWhatNamesTheFunction) {
       {"k(float*, int)", "k"},
       {"void ns::k<float, 4>(float*)", "ns::k"},
       {"void (anonymous namespace)::softmax_warp<float, (int)10>(T1*)", "softmax_warp"},
-      {"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<long>, std::array<char*, 1ul> >(int)",
+      {"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<long>, "
+       "std::array<char*, 1ul> >(int)",
        "at::native::vectorized_elementwise_kernel"},
       {"main::{lambda(int)#2}::operator()(int) const", "main::{lambda}"},
       {"ampere_sgemm_128x64_tn", "ampere_sgemm_128x64_tn"},
@@ -310,10 +321,14 @@ TEST(FoldedKernel, LeavesWhatNamesTheFunction) {
 
 TEST(KernelLabels, NameWhatAWrapperRunsAndNoAnonymousNamespace) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm>(T1::Params)", "Kernel2<cutlass_80_tensorop_s1688gemm>"},
-      {"void ck_tile::kentry<ck_tile::gfx950_t, 2, ck_tile::FmhaFwdKernel<short> >(Args)", "kentry<FmhaFwdKernel>"},
-      {"void at::apply<at::(anonymous namespace)::clamp_scalar(float)::{lambda()#1}>(int)", "apply<clamp_scalar>"},
-      {"void at::apply<at::<unnamed>::fill_scalar(float)::[lambda() (instance 1)]>(int)", "apply<fill_scalar>"},
+      {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm>(T1::Params)",
+       "Kernel2<cutlass_80_tensorop_s1688gemm>"},
+      {"void ck_tile::kentry<ck_tile::gfx950_t, 2, ck_tile::FmhaFwdKernel<short> >(Args)",
+       "kentry<FmhaFwdKernel>"},
+      {"void at::apply<at::(anonymous namespace)::clamp_scalar(float)::{lambda()#1}>(int)",
+       "apply<clamp_scalar>"},
+      {"void at::apply<at::<unnamed>::fill_scalar(float)::[lambda() (instance 1)]>(int)",
+       "apply<fill_scalar>"},
       {"scale(float*)", "scale"}};
   model::Report report;
   for (const auto& [name, label] : cases) {
@@ -321,7 +336,8 @@ TEST(KernelLabels, NameWhatAWrapperRunsAndNoAnonymousNamespace) {
     report.kernels.back().short_name = model::short_kernel_name(name);
   }
   tell_kernels_apart(report);
-  for (std::size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(report.kernels[i].label, cases[i].second);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    EXPECT_EQ(report.kernels[i].label, cases[i].second);
 }
 
 }  // namespace compare_test

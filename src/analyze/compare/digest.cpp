@@ -19,7 +19,8 @@ std::optional<double> peak_memory_bytes(const model::Report& report) {
 std::vector<model::DigestFunction> functions_of(const model::CpuWork& cpu) {
   std::vector<model::DigestFunction> out;
   for (const model::CpuFunction& function : cpu.functions)
-    out.push_back({function.name, function.file, function.module, function.python, function.self_ns});
+    out.push_back(
+        {function.name, function.file, function.module, function.python, function.self_ns});
   return out;
 }
 
@@ -60,10 +61,12 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     out.devices.push_back(std::move(text));
   }
   std::sort(out.devices.begin(), out.devices.end());
-  const bool aggregate = std::any_of(report.regions.begin(), report.regions.end(),
-                                     [](const model::Region& r) { return !r.process && !r.thread; });
+  const bool aggregate =
+      std::any_of(report.regions.begin(), report.regions.end(),
+                  [](const model::Region& r) { return !r.process && !r.thread; });
   for (const model::Region& region : report.regions) {
-    if (aggregate ? region.process || region.thread : region.thread || region.process != report.regions[0].process)
+    if (aggregate ? region.process || region.thread
+                  : region.thread || region.process != report.regions[0].process)
       continue;
     model::DigestRegion one;
     one.path = region.path;
@@ -89,7 +92,8 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     out.regions.push_back(std::move(one));
   }
   add_run_rows(report, out);
-  for (const model::KernelRow& row : report.kernels) out.kernels.push_back({row.name, row.calls, row.total_ns});
+  for (const model::KernelRow& row : report.kernels)
+    out.kernels.push_back({row.name, row.calls, row.total_ns});
   return out;
 }
 

@@ -20,17 +20,19 @@ std::string percent(double ratio) {
   return std::abs(change) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", change);
 }
 
-/// Fewer runs a side have no 95 % interval (the smallest p of a permutation test of 4 against 4 is 1/70).
+/// Fewer runs a side have no 95 % interval (the smallest p of a permutation test of 4 against 4 is
+/// 1/70).
 constexpr std::size_t kFewestRuns = 5;
 
-/// Runs a side after which an interval as wide as [ratio, upper] would no longer hold the limit. Its width falls with
-/// the square root of the number of runs.
+/// Runs a side after which an interval as wide as [ratio, upper] would no longer hold the limit.
+/// Its width falls with the square root of the number of runs.
 std::size_t runs_to_decide(double ratio, double upper, double most, std::size_t runs) {
   constexpr double kMost = 1000;
   const double distance = std::max(std::abs(most - ratio), 0.001);
   const double factor = (upper - ratio) / distance;
   return static_cast<std::size_t>(std::clamp(std::ceil(static_cast<double>(runs) * factor * factor),
-                                             static_cast<double>(std::max(kFewestRuns, runs + 1)), kMost));
+                                             static_cast<double>(std::max(kFewestRuns, runs + 1)),
+                                             kMost));
 }
 
 /// Of counted values: any change is real, and what exceeds the limit fails.
@@ -44,7 +46,8 @@ model::GateCheck checked_exactly(const Change& change, double limit) {
   return check;
 }
 
-model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double limit, std::size_t runs) {
+model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double limit,
+                         std::size_t runs) {
   model::GateCheck check;
   const Change& change = value.changes[0];
   if (change.is_exact) return checked_exactly(change, limit);
@@ -53,15 +56,17 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
     check.text = change.why;
     if (by_runs || !change.ratio) return check;
     check.runs_to_decide = kFewestRuns;
-    check.text = fmt::format("{} so far; {}; {} runs per side decide", percent(*change.ratio), change.why, kFewestRuns);
+    check.text = fmt::format("{} so far; {}; {} runs per side decide", percent(*change.ratio),
+                             change.why, kFewestRuns);
     return check;
   }
   const double most = 1 + limit;
-  const std::string ratio = change.ratio ? percent(*change.ratio) : fmt::format("{:+g} from 0", change.difference);
-  const std::string between = change.low
-                                  ? fmt::format(", between {} and {} with {:.0f} % confidence", percent(*change.low),
-                                                percent(*change.high), change.confidence * 100)
-                                  : "";
+  const std::string ratio =
+      change.ratio ? percent(*change.ratio) : fmt::format("{:+g} from 0", change.difference);
+  const std::string between =
+      change.low ? fmt::format(", between {} and {} with {:.0f} % confidence", percent(*change.low),
+                               percent(*change.high), change.confidence * 100)
+                 : "";
   const double upper = std::max(change.high.value_or(0), change.ratio.value_or(0));
   if (change.standing == Standing::kMore) {
     const double reached = by_runs ? upper : change.ratio.value_or(0);
@@ -69,22 +74,26 @@ model::GateCheck checked(const model::ComparedValue& value, bool by_runs, double
     check.text = fmt::format("{}{}, p {:.3g}", ratio, between, *change.p);
     const bool failed = check.verdict == GateVerdict::kRegressed;
     if (failed && change.ratio && *change.ratio < most)
-      check.text += fmt::format("; below the limit of {:g} %, but its interval reaches it", limit * 100);
+      check.text +=
+          fmt::format("; below the limit of {:g} %, but its interval reaches it", limit * 100);
     return check;
   }
   check.text = ratio + between + "; not significant";
   if (upper < most) return check;
   check.hidden = true;
   check.verdict = GateVerdict::kUndecided;
-  if (change.low.value_or(0) >= most) {  // alone it would be: the adjustment for all values takes more runs
+  if (change.low.value_or(0) >=
+      most) {  // alone it would be: the adjustment for all values takes more runs
     check.runs_to_decide = 2 * std::max(kFewestRuns, by_runs ? runs : 1);
-    check.text += fmt::format(" among all values, though beyond the limit; about {} runs per side would decide",
-                              *check.runs_to_decide);
+    check.text += fmt::format(
+        " among all values, though beyond the limit; about {} runs per side would decide",
+        *check.runs_to_decide);
     return check;
   }
   check.runs_to_decide = runs_to_decide(change.ratio.value_or(1), upper, most, by_runs ? runs : 1);
   check.text +=
-      fmt::format(", which is too wide for the limit; about {} runs per side would decide", *check.runs_to_decide);
+      fmt::format(", which is too wide for the limit; about {} runs per side would decide",
+                  *check.runs_to_decide);
   return check;
 }
 
@@ -97,15 +106,18 @@ bool is_small_function(const model::ComparedFunction& function) {
 
 /// Where GPUs were used they are the machine; else its CPU is.
 base::Result<void> check_machine(const model::Comparison& comparison) {
-  const bool has_gpus = !comparison.sides[0].devices.empty() || !comparison.sides[1].devices.empty();
+  const bool has_gpus =
+      !comparison.sides[0].devices.empty() || !comparison.sides[1].devices.empty();
   for (const model::EnvironmentDifference& difference : comparison.environment) {
     const bool is_machine = difference.what == "GPU" || (!has_gpus && difference.what == "cpu");
     if (!is_machine) continue;
     return base::fail(
         base::Code::kNotComparable,
-        fmt::format("the baseline is from another machine: {} is '{}' there and '{}' here", difference.what,
-                    base::printable(difference.values[0]), base::printable(difference.values[1])),
-        comparison.sides[0].label, "Save a baseline on this machine, or compare anyway with --any-machine");
+        fmt::format("the baseline is from another machine: {} is '{}' there and '{}' here",
+                    difference.what, base::printable(difference.values[0]),
+                    base::printable(difference.values[1])),
+        comparison.sides[0].label,
+        "Save a baseline on this machine, or compare anyway with --any-machine");
   }
   return {};
 }
@@ -116,7 +128,8 @@ base::Result<void> check_values(const model::Comparison& comparison) {
       const bool is_rate = value.tag.starts_with("metrics.") && value.tag.ends_with("/s");
       if (!is_rate) continue;
       const std::string name = base::printable(value.tag.substr(8));
-      return base::fail(base::Code::kUsage, "more of '" + name + "' is better, and a gate fails on more", "--metric",
+      return base::fail(base::Code::kUsage,
+                        "more of '" + name + "' is better, and a gate fails on more", "--metric",
                         "Gate on the time that it takes: --metric wall_ns.median");
     }
   }
@@ -124,24 +137,28 @@ base::Result<void> check_values(const model::Comparison& comparison) {
 }
 
 /// Are the regions there that must be: those that were named, and with `strict` the largest?
-base::Result<void> check_regions(const model::Comparison& comparison, bool strict, bool regions_required) {
+base::Result<void> check_regions(const model::Comparison& comparison, bool strict,
+                                 bool regions_required) {
   const std::string hint = "Join a renamed range with --rename OLD=NEW, or save a new baseline";
   if (strict && !comparison.largest_gone.empty()) {
     const std::string name = base::printable(comparison.largest_gone);
-    return base::fail(base::Code::kNotComparable, "the largest range of the baseline is gone: " + name,
+    return base::fail(base::Code::kNotComparable,
+                      "the largest range of the baseline is gone: " + name,
                       comparison.sides[1].label, hint);
   }
   if (!regions_required) return {};
   for (const model::ComparedRegion& region : comparison.missing) {
     if (region.occurrences[1]) continue;
     const std::string name = base::printable(model::path_text(region.domain, region.path));
-    return base::fail(base::Code::kNotComparable, "the run has no range '" + name + "', which the baseline has",
+    return base::fail(base::Code::kNotComparable,
+                      "the run has no range '" + name + "', which the baseline has",
                       comparison.sides[1].label, hint);
   }
   return {};
 }
 
-/// A check per known value, and per function that grew significantly, in the order of the comparison.
+/// A check per known value, and per function that grew significantly, in the order of the
+/// comparison.
 std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, double limit) {
   const bool by_runs = comparison.noise == "runs";
   const std::size_t runs = std::min(comparison.sides[0].runs, comparison.sides[1].runs);
@@ -150,13 +167,15 @@ std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, dou
     const model::ComparedRegion& region = comparison.regions[r];
     for (std::size_t v = 0; v < region.values.size(); ++v) {
       if (!model::is_known(region.values[v])) continue;
-      model::GateCheck& check = checks.emplace_back(checked(region.values[v], by_runs, limit, runs));
+      model::GateCheck& check =
+          checks.emplace_back(checked(region.values[v], by_runs, limit, runs));
       check.region = r;
       check.value = v;
     }
     for (std::size_t f = 0; f < region.functions.size(); ++f) {
       const model::ComparedValue& self = region.functions[f].self;
-      if (self.changes[0].standing != Standing::kMore || is_small_function(region.functions[f])) continue;
+      if (self.changes[0].standing != Standing::kMore || is_small_function(region.functions[f]))
+        continue;
       model::GateCheck& check = checks.emplace_back(checked(self, by_runs, limit, runs));
       check.region = r;
       check.function = f;
@@ -166,7 +185,9 @@ std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, dou
 }
 
 GateVerdict verdict_of(const std::vector<model::GateCheck>& checks) {
-  const auto has_regressed = [](const model::GateCheck& check) { return check.verdict == GateVerdict::kRegressed; };
+  const auto has_regressed = [](const model::GateCheck& check) {
+    return check.verdict == GateVerdict::kRegressed;
+  };
   const auto decides = [](const model::GateCheck& check) {
     return !check.function && check.verdict != GateVerdict::kUndecided;
   };
@@ -184,10 +205,12 @@ int listing_order(const model::GateCheck& check) {
 
 }  // namespace
 
-base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options, bool regions_required) {
+base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& options,
+                               bool regions_required) {
   if (!options.any_machine) TRY(check_machine(comparison));
   if (comparison.sides[1].failed > 0)
-    return base::fail(base::Code::kNotComparable, "the program failed, so what it did cannot be judged",
+    return base::fail(base::Code::kNotComparable,
+                      "the program failed, so what it did cannot be judged",
                       comparison.sides[1].label, "Make it end with 0 first");
   TRY(check_values(comparison));
   TRY(check_regions(comparison, options.strict, regions_required));
@@ -202,11 +225,13 @@ base::Result<model::Gate> gate(model::Comparison comparison, const GateOptions& 
 
 bool enough_runs(std::span<const model::Digest> runs, double limit) {
   if (runs.size() < kFewestRuns) return false;
-  constexpr double kShare = 0.01, kQuantile = 2.1;  // of the run; of t at 95 % and about 18 degrees of freedom
+  constexpr double kShare = 0.01,
+                   kQuantile = 2.1;  // of the run; of t at 95 % and about 18 degrees of freedom
   const auto n = static_cast<double>(runs.size());
   for (const model::DigestRegion& region : runs.front().regions) {
     const auto wall = region.values.find("wall_ns.inclusive");
-    if (wall == region.values.end() || wall->second < kShare * runs.front().run.duration_ns) continue;
+    if (wall == region.values.end() || wall->second < kShare * runs.front().run.duration_ns)
+      continue;
     for (const std::string& tag : CompareOptions().usual) {
       double sum = 0, squares = 0, count = 0;
       for (const model::Digest& run : runs)

@@ -1,4 +1,5 @@
-// The gate: its rules on made-up numbers, and its error rates on recorded runs (tests/golden/noise/README.md).
+// The gate: its rules on made-up numbers, and its error rates on recorded runs
+// (tests/golden/noise/README.md).
 #include "analyze/compare/gate.hpp"
 
 #include <gtest/gtest.h>
@@ -49,9 +50,10 @@ std::vector<Digest> recorded(const std::string& file, const std::string& kind) {
   return out;
 }
 
-/// In how many of `trials` the gate fires: each draws `n` runs a side at random, without putting back.
-int fired(const std::vector<Digest>& before, const std::vector<Digest>& after, std::size_t n, int trials,
-          const std::string& region = "") {
+/// In how many of `trials` the gate fires: each draws `n` runs a side at random, without putting
+/// back.
+int fired(const std::vector<Digest>& before, const std::vector<Digest>& after, std::size_t n,
+          int trials, const std::string& region = "") {
   std::mt19937 random(7);
   int count = 0;
   const bool same = &before == &after;
@@ -72,10 +74,12 @@ int fired(const std::vector<Digest>& before, const std::vector<Digest>& after, s
     if (!comparison) ADD_FAILURE() << comparison.error().what;
     const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
     if (!judged) ADD_FAILURE() << judged.error().what;
-    const bool found = std::any_of(judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
-      const auto& path = judged->comparison.regions[check.region].path;
-      return check.verdict == GateVerdict::kRegressed && (region.empty() || path.back() == region);
-    });
+    const bool found = std::any_of(
+        judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
+          const auto& path = judged->comparison.regions[check.region].path;
+          return check.verdict == GateVerdict::kRegressed &&
+                 (region.empty() || path.back() == region);
+        });
     if (found) ++count;
   }
   return count;
@@ -89,7 +93,8 @@ TEST(GateErrorRate, WithoutAChangeItFiresInAtMostFivePercent) {
     const auto runs = recorded(file, "base");
     ASSERT_GE(runs.size(), 2 * kRuns) << file;
     for (const std::size_t n : {std::size_t{4}, std::size_t{5}, kRuns})
-      EXPECT_LE(fired(runs, runs, n, kTrials), kTrials * 5 / 100) << file << ", " << n << " runs a side";
+      EXPECT_LE(fired(runs, runs, n, kTrials), kTrials * 5 / 100)
+          << file << ", " << n << " runs a side";
   }
 }
 
@@ -98,12 +103,13 @@ TEST(GateErrorRate, ARealSlowdownOfFivePercentIsFoundInNinetyFivePercent) {
   ASSERT_GE(before.size(), kRuns);
   ASSERT_GE(after.size(), kRuns);
   EXPECT_GE(fired(before, after, kRuns, kTrials, "mlp"), kTrials * 95 / 100);
-  EXPECT_GE(fired(before, after, 5, kTrials, "mlp"), kTrials * 80 / 100);  // what `--repeat 5` can see on this machine
+  EXPECT_GE(fired(before, after, 5, kTrials, "mlp"),
+            kTrials * 80 / 100);  // what `--repeat 5` can see on this machine
 }
 
 /// Two sides with one region of the given values in each run.
-base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector<double>& b, double limit,
-                                 const std::string& tag = "wall_ns.median") {
+base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector<double>& b,
+                                 double limit, const std::string& tag = "wall_ns.median") {
   std::vector<Side> sides = {{"a", {}}, {"b", {}}};
   for (std::size_t s = 0; s < 2; ++s) {
     for (const double value : s == 0 ? a : b) {
@@ -125,7 +131,8 @@ base::Result<model::Gate> judged(const std::vector<double>& a, const std::vector
 
 // Times of `sleep` as recorded, in ms: 2.9 times as long.
 TEST(Gate, FiveRunsASideDecideWhereTheChangeIsFarBeyondTheNoise) {
-  const auto done = judged({2.130, 2.135, 2.131, 2.139, 2.137}, {6.127, 6.120, 6.139, 6.125, 6.131}, 0.05);
+  const auto done =
+      judged({2.130, 2.135, 2.131, 2.139, 2.137}, {6.127, 6.120, 6.139, 6.125, 6.131}, 0.05);
   EXPECT_EQ(done->verdict, GateVerdict::kRegressed) << done->checks.at(0).text;
 }
 
@@ -151,7 +158,8 @@ TEST(Gate, LimitAndNoise) {
 }
 
 TEST(Gate, ARateOfWhichMoreIsBetterIsRefused) {
-  const std::vector<double> before = {100, 100.2, 99.8, 100.1, 99.9}, more = {200, 200.2, 199.8, 200.1, 199.9};
+  const std::vector<double> before = {100, 100.2, 99.8, 100.1, 99.9},
+                            more = {200, 200.2, 199.8, 200.1, 199.9};
   const auto rate = judged(before, more, 0.05, "metrics.tokens/s");
   ASSERT_FALSE(rate);
   EXPECT_NE(rate.error().what.find("more of 'tokens/s' is better"), std::string::npos);
@@ -160,8 +168,9 @@ TEST(Gate, ARateOfWhichMoreIsBetterIsRefused) {
 }
 
 TEST(Gate, AnotherMachineIsRefused) {
-  const auto code = [](const std::vector<std::string>& devices_a, const std::vector<std::string>& devices_b,
-                       const std::string& cpu_b, bool any = false) {
+  const auto code = [](const std::vector<std::string>& devices_a,
+                       const std::vector<std::string>& devices_b, const std::string& cpu_b,
+                       bool any = false) {
     std::vector<Side> sides = {{"a", {}}, {"b", {}}};
     for (std::size_t s = 0; s < 2; ++s) {
       Digest run;
@@ -202,7 +211,8 @@ TEST(Gate, CountedBytesNeedOneRunASide) {
   EXPECT_EQ(verdict(1000, 1000, 0), GateVerdict::kPassed) << "equal is no growth";
   EXPECT_EQ(verdict(1000, 1001, 0), GateVerdict::kRegressed);
   EXPECT_EQ(verdict(0, 512, 0.05), GateVerdict::kRegressed) << "from nothing";
-  const auto repeated = judged({900, 1000, 1100, 950, 1050}, {950, 1050, 1150, 1000, 1100}, 0.05, "memory.peak_bytes");
+  const auto repeated = judged({900, 1000, 1100, 950, 1050}, {950, 1050, 1150, 1000, 1100}, 0.05,
+                               "memory.peak_bytes");
   EXPECT_EQ(repeated->verdict, GateVerdict::kUndecided) << "repeated runs show that it varies";
 }
 
@@ -216,31 +226,37 @@ Side side_of(const std::string& label, const std::vector<double>& wall) {
     region.path = {"program"};
     region.occurrences = 1;
     region.wall_ns = {ns};
-    for (const char* tag : {"wall_ns.min", "wall_ns.median", "wall_ns.inclusive"}) region.values[tag] = ns;
+    for (const char* tag : {"wall_ns.min", "wall_ns.median", "wall_ns.inclusive"})
+      region.values[tag] = ns;
   }
   return side;
 }
 
 TEST(Gate, ThreeRunsSayWhatItTakes) {
-  const std::vector<Side> sides = {side_of("before", {100, 101, 102}), side_of("after", {135, 136, 137})};
+  const std::vector<Side> sides = {side_of("before", {100, 101, 102}),
+                                   side_of("after", {135, 136, 137})};
   auto comparison = compare(sides);
   ASSERT_TRUE(comparison);
   const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
   ASSERT_TRUE(judged);
   EXPECT_EQ(judged->verdict, GateVerdict::kUndecided);
   EXPECT_EQ(judged->checks.front().runs_to_decide, 5u);
-  EXPECT_EQ(judged->checks.front().text.rfind("+34.7 % so far; ", 0), 0u) << judged->checks.front().text;
+  EXPECT_EQ(judged->checks.front().text.rfind("+34.7 % so far; ", 0), 0u)
+      << judged->checks.front().text;
   EXPECT_NE(judged->checks.front().text.find("5 runs per side decide"), std::string::npos);
 }
 
-// `swinging` has its own two speeds. One other deal of its runs separates them, so with 4 runs nothing is significant.
+// `swinging` has its own two speeds. One other deal of its runs separates them, so with 4 runs
+// nothing is significant.
 TEST(Gate, BeyondTheLimitAndNotSignificantIsNoQuestionOfWidth) {
-  std::vector<Side> sides = {side_of("before", {100, 101, 102, 103}), side_of("after", {150, 151, 152, 153})};
+  std::vector<Side> sides = {side_of("before", {100, 101, 102, 103}),
+                             side_of("after", {150, 151, 152, 153})};
   for (Side& side : sides) {
     for (std::size_t i = 0; i < side.runs.size(); ++i) {
       DigestRegion swinging = side.runs[i].regions[0];
       swinging.path = {"swinging"};
-      for (const char* tag : {"wall_ns.min", "wall_ns.median"}) swinging.values[tag] = i < 2 ? 100 : 500;
+      for (const char* tag : {"wall_ns.min", "wall_ns.median"})
+        swinging.values[tag] = i < 2 ? 100 : 500;
       side.runs[i].regions.push_back(swinging);
     }
   }
@@ -248,18 +264,22 @@ TEST(Gate, BeyondTheLimitAndNotSignificantIsNoQuestionOfWidth) {
   ASSERT_TRUE(comparison);
   const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
   ASSERT_TRUE(judged);
-  const auto found = std::find_if(judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
-    return judged->comparison.regions[check.region].path.back() == "program";
-  });
+  const auto found = std::find_if(
+      judged->checks.begin(), judged->checks.end(), [&](const model::GateCheck& check) {
+        return judged->comparison.regions[check.region].path.back() == "program";
+      });
   ASSERT_NE(found, judged->checks.end());
   EXPECT_EQ(found->verdict, GateVerdict::kUndecided);
   EXPECT_EQ(found->runs_to_decide, 10u);
-  EXPECT_NE(found->text.find("not significant among all values, though beyond the limit"), std::string::npos)
+  EXPECT_NE(found->text.find("not significant among all values, though beyond the limit"),
+            std::string::npos)
       << found->text;
 }
 
 TEST(Gate, RunsAreEnoughWhereTheyDifferLittle) {
-  const auto enough = [](std::vector<double> wall) { return enough_runs(side_of("", wall).runs, 0.05); };
+  const auto enough = [](std::vector<double> wall) {
+    return enough_runs(side_of("", wall).runs, 0.05);
+  };
   EXPECT_FALSE(enough({100, 100, 100, 100}));  // no test has so few
   EXPECT_TRUE(enough({100, 101, 100, 99, 100}));
   EXPECT_FALSE(enough({100, 130, 90, 110, 100}));

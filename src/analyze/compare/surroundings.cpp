@@ -13,14 +13,15 @@ namespace rangescope::analyze {
 namespace {
 
 /// Facts that differ from run to run and say nothing about speed.
-constexpr std::array<std::string_view, 5> kIdle = {"env.SLURM_JOB_ID", "env.SLURM_PROCID", "env.LANG", "env.LC_ALL",
-                                                   "memory"};
+constexpr std::array<std::string_view, 5> kIdle = {"env.SLURM_JOB_ID", "env.SLURM_PROCID",
+                                                   "env.LANG", "env.LC_ALL", "memory"};
 constexpr std::array<std::string_view, 6> kHeavy = {"GPU", "GPUs", "driver", "cpu", "cpus", "data"};
 
 std::map<std::string, std::string> facts_of(const model::Digest& run) {
   std::map<std::string, std::string> facts;
   for (const auto& [name, value] : run.run.environment) {
-    // The devices of the recording say more than nvidia-smi's list, which has those that were not used too.
+    // The devices of the recording say more than nvidia-smi's list, which has those that were not
+    // used too.
     if (name.starts_with("gpu.") && !run.devices.empty()) continue;
     if (name.starts_with("env.RANGESCOPE_") || name.starts_with("env.NVTX_")) continue;
     if (std::find(kIdle.begin(), kIdle.end(), name) == kIdle.end()) facts[name] = value;
@@ -38,7 +39,8 @@ std::map<std::string, std::string> facts_of(const model::Digest& run) {
 
 }  // namespace
 
-std::vector<model::EnvironmentDifference> environment_differences(std::span<const model::Side> sides) {
+std::vector<model::EnvironmentDifference> environment_differences(
+    std::span<const model::Side> sides) {
   std::vector<std::map<std::string, std::set<std::string>>> known(sides.size());
   std::set<std::string> names;
   for (std::size_t s = 0; s < sides.size(); ++s) {
@@ -51,17 +53,20 @@ std::vector<model::EnvironmentDifference> environment_differences(std::span<cons
   }
   std::vector<model::EnvironmentDifference> out;
   for (const std::string& name : names) {
-    model::EnvironmentDifference one{name, {}, std::find(kHeavy.begin(), kHeavy.end(), name) != kHeavy.end()};
+    model::EnvironmentDifference one{
+        name, {}, std::find(kHeavy.begin(), kHeavy.end(), name) != kHeavy.end()};
     one.heavy = one.heavy || name.starts_with("gpu.");
     bool differs = false;
     for (std::size_t s = 0; s < sides.size(); ++s) {
       const auto& values = known[s][name];
-      one.values.push_back(base::join(std::vector<std::string>(values.begin(), values.end()), " | "));
+      one.values.push_back(
+          base::join(std::vector<std::string>(values.begin(), values.end()), " | "));
       differs = differs || values != known[0][name];
     }
     if (differs) out.push_back(std::move(one));
   }
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.heavy > b.heavy; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.heavy > b.heavy; });
   return out;
 }
 
@@ -72,10 +77,14 @@ base::Result<void> check_repetitions(const model::Side& side) {
     if (!commands && first.devices == other.devices) continue;
     return base::fail(
         base::Code::kNotComparable,
-        fmt::format("'{}' holds runs that are not repetitions of each other: {} ran {}, {} ran {}", side.label,
-                    first.run.id, commands ? base::shell_quote(first.run.command) : base::join(first.devices, "; "),
-                    other.run.id, commands ? base::shell_quote(other.run.command) : base::join(other.devices, "; ")),
-        {}, "Name the runs one by one, or make repetitions: rangescope profile --repeat 5 -- program");
+        fmt::format(
+            "'{}' holds runs that are not repetitions of each other: {} ran {}, {} ran {}",
+            side.label, first.run.id,
+            commands ? base::shell_quote(first.run.command) : base::join(first.devices, "; "),
+            other.run.id,
+            commands ? base::shell_quote(other.run.command) : base::join(other.devices, "; ")),
+        {},
+        "Name the runs one by one, or make repetitions: rangescope profile --repeat 5 -- program");
   }
   return {};
 }
@@ -87,7 +96,8 @@ std::vector<std::string> cautions(const model::Side& side) {
   std::string how;
   for (const model::Digest& run : side.runs) {
     for (const model::Loss& loss : run.losses) {
-      if (loss.severity != model::Severity::kInfo) losses[std::string(loss.kind.id())] += loss.count;
+      if (loss.severity != model::Severity::kInfo)
+        losses[std::string(loss.kind.id())] += loss.count;
     }
     if (run.partial_gpu) ++partial;
     if (run.run.signal) how = fmt::format("signal {}", *run.run.signal);
@@ -102,10 +112,10 @@ std::vector<std::string> cautions(const model::Side& side) {
   for (const auto& [kind, count] : losses)
     out.push_back(fmt::format("{}: data was lost: {} ({})", side.label, kind, count));
   if (partial > 0)
-    out.push_back(
-        fmt::format("{}: GPU work was recorded for a part of the run only, since counters were collected in "
-                    "the rest; its GPU values are left out",
-                    side.label));
+    out.push_back(fmt::format(
+        "{}: GPU work was recorded for a part of the run only, since counters were collected in "
+        "the rest; its GPU values are left out",
+        side.label));
   return out;
 }
 

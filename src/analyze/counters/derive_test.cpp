@@ -28,7 +28,8 @@ model::Session session() {
 
 TEST(Derive, EvaluatesEachMeasurementThatHasTheCounters) {
   model::Session s = session();
-  const auto g = group("bytes / time", {{"bytes", {"dram__bytes.sum"}, {}}, {"time", {"gpu__time_duration.sum"}, {}}});
+  const auto g = group("bytes / time", {{"bytes", {"dram__bytes.sum"}, {}},
+                                        {"time", {"gpu__time_duration.sum"}, {}}});
   derive(s, {&g, 1});
   ASSERT_EQ(s.metrics.size(), 3u);
   EXPECT_EQ(s.metrics[2].source, "derived: bytes / time");
@@ -46,10 +47,12 @@ TEST(Derive, TakesTheFirstNameThatTheSessionHas) {
 
 TEST(Derive, UsesAConstantOnlyWhereThePlannerPutOne) {
   model::Session s = session();
-  const auto unresolved = group("bytes + fp8", {{"bytes", {"dram__bytes.sum"}, {}}, {"fp8", {"no__such.sum"}, 0.0}});
+  const auto unresolved =
+      group("bytes + fp8", {{"bytes", {"dram__bytes.sum"}, {}}, {"fp8", {"no__such.sum"}, 0.0}});
   derive(s, {&unresolved, 1});
   EXPECT_EQ(s.metrics.size(), 2u) << "not collected is not zero";
-  const auto resolved = group("bytes + fp8", {{"bytes", {"dram__bytes.sum"}, {}}, {"fp8", {}, 0.0}});
+  const auto resolved =
+      group("bytes + fp8", {{"bytes", {"dram__bytes.sum"}, {}}, {"fp8", {}, 0.0}});
   derive(s, {&resolved, 1});
   EXPECT_DOUBLE_EQ(s.measurements[0].values.back().value, 600);
 }

@@ -27,8 +27,8 @@ using model::Session;
 
 using Chain = std::vector<OpenRange>;  ///< outermost first
 
-/// The paths a result belongs to: one a domain for push/pop ranges, one for each start/end range. For a range result
-/// only that of its last range.
+/// The paths a result belongs to: one a domain for push/pop ranges, one for each start/end range.
+/// For a range result only that of its last range.
 std::vector<Chain> chains_of(const Session& session, const Measurement& result, bool nested) {
   std::vector<Chain> chains;
   std::map<std::uint32_t, std::size_t> of_domain;
@@ -49,7 +49,8 @@ std::vector<Chain> chains_of(const Session& session, const Measurement& result, 
   return chains;
 }
 
-using PathKey = std::tuple<std::uint32_t, std::uint32_t, model::StringId, RangeKind>;  // parent, domain, name, kind
+using PathKey = std::tuple<std::uint32_t, std::uint32_t, model::StringId,
+                           RangeKind>;  // parent, domain, name, kind
 
 std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
   seed = (seed ^ value) * 0x9e3779b97f4a7c15ull;
@@ -69,8 +70,9 @@ struct Summed {
   std::vector<bool> present;
 };
 
-/// Rows of kernels with their counters that one region lists. A report of thousands of results with hundreds of metrics
-/// each would else be gigabytes of numbers that nobody reads; its sums are of all of them in any case.
+/// Rows of kernels with their counters that one region lists. A report of thousands of results with
+/// hundreds of metrics each would else be gigabytes of numbers that nobody reads; its sums are of
+/// all of them in any case.
 constexpr std::size_t kMostKernels = 1000;
 
 /// What results say about one node, in one process or over all.
@@ -104,7 +106,8 @@ std::string_view scope_name(MeasuredScope scope) {
   return {};
 }
 
-model::Metric metric_of(const model::MetricDef& def, std::vector<double> values, std::string_view how) {
+model::Metric metric_of(const model::MetricDef& def, std::vector<double> values,
+                        std::string_view how) {
   model::Metric metric;
   metric.unit = def.unit;
   metric.rounds = static_cast<std::int64_t>(values.size());
@@ -117,7 +120,8 @@ model::Metric metric_of(const model::MetricDef& def, std::vector<double> values,
 
 class Joiner {
  public:
-  Joiner(const Session& session, const Options& options, const Tree& tree, const std::vector<char>& chosen)
+  Joiner(const Session& session, const Options& options, const Tree& tree,
+         const std::vector<char>& chosen)
       : session_(session), nested_(options.domains == Domains::kNested), chosen_(chosen) {
     for (std::uint32_t n = 0; n < tree.nodes.size(); ++n) {
       const Node& node = tree.nodes[n];
@@ -169,13 +173,15 @@ class Joiner {
           Collected& at = collected_[{node, process}];
           ++at.range_results;
           for (const model::MetricValue& value : result.values) {
-            if (value.metric < session_.metrics.size()) at.range_values[value.metric].push_back(value.value);
+            if (value.metric < session_.metrics.size())
+              at.range_values[value.metric].push_back(value.value);
           }
           if (!result.note.empty()) at.notes.insert(result.note);
         }
         for (const std::uint32_t node : all) {
           Collected& at = collected_[{node, process}];
-          at.occurrences.emplace(occurrence[node], static_cast<std::uint32_t>(at.occurrences.size()));
+          at.occurrences.emplace(occurrence[node],
+                                 static_cast<std::uint32_t>(at.occurrences.size()));
           at.occurrence_unknown |= unknown.contains(node);
           if (result.scope == MeasuredScope::kGraph) ++at.graphs;
         }
@@ -185,11 +191,13 @@ class Joiner {
         Collected& at = collected_[{node, process}];
         const bool told = !unknown.contains(node);
         at.occurrence_unknown |= !told;
-        const std::uint32_t number =
-            at.occurrences.emplace(told ? occurrence[node] : 0, static_cast<std::uint32_t>(at.occurrences.size()))
-                .first->second;
+        const std::uint32_t number = at.occurrences
+                                         .emplace(told ? occurrence[node] : 0,
+                                                  static_cast<std::uint32_t>(at.occurrences.size()))
+                                         .first->second;
         for (const model::MetricValue& value : result.values) {
-          if (value.metric < session_.metrics.size())  // a summary's line is the mean of its launches
+          if (value.metric <
+              session_.metrics.size())  // a summary's line is the mean of its launches
             add_sum(at, value.metric, value.value * result.launches, number);
         }
         count(at, result, !with_child.contains(node), inherited.contains(node));
@@ -219,7 +227,8 @@ class Joiner {
       region.notes.insert(region.notes.end(), at.notes.begin(), at.notes.end());
       if (timeline) continue;
       if (!at.occurrence_unknown) {
-        region.occurrences = std::max(at.range_results, static_cast<std::int64_t>(at.occurrences.size()));
+        region.occurrences =
+            std::max(at.range_results, static_cast<std::int64_t>(at.occurrences.size()));
       }
       if (!gpu_timeline && (at.count > 0 || at.graphs > 0)) region.gpu = work_of(at, top);
     }
@@ -230,14 +239,16 @@ class Joiner {
     }
     list_kernels(outside_, report.unattributed_results, report.notes);
     for (const std::uint32_t index : outside_wholes_)
-      report.unattributed_results.push_back(kernel_metrics(kNone, session_.measurements[index].ordinal, {index}));
+      report.unattributed_results.push_back(
+          kernel_metrics(kNone, session_.measurements[index].ordinal, {index}));
     std::ranges::stable_sort(report.unattributed_results, {}, &model::KernelMetrics::ordinal);
     if (unjoined_ > 0) {
       std::vector<std::string> shown(unjoined_paths_.begin(), unjoined_paths_.end());
       report.losses.push_back(
           {"measurement_without_region", unjoined_,
-           fmt::format("{} measured in ranges that no other input has: {}{}.", base::counted(unjoined_, "result"),
-                       base::join(shown, ", "), shown.size() == kShown ? " ..." : "")});
+           fmt::format("{} measured in ranges that no other input has: {}{}.",
+                       base::counted(unjoined_, "result"), base::join(shown, ", "),
+                       shown.size() == kShown ? " ..." : "")});
     }
   }
 
@@ -310,10 +321,10 @@ class Joiner {
         if (sum.present[o]) values.push_back(sum.by_occurrence[o]);
       }
       if (values.empty()) continue;
-      region.metrics[def.name] =
-          metric_of(def, std::move(values),
-                    at.occurrence_unknown ? " sum over all measured kernels (instances are not distinguished)"
-                                          : " sum over the measured kernels");
+      region.metrics[def.name] = metric_of(
+          def, std::move(values),
+          at.occurrence_unknown ? " sum over all measured kernels (instances are not distinguished)"
+                                : " sum over the measured kernels");
       region.metrics[def.name].of_all = at.occurrence_unknown;
     }
     for (const std::uint32_t metric : at.not_summable) {
@@ -327,13 +338,15 @@ class Joiner {
     }
   }
 
-  /// The kernels with their counters; of very many those that took longest, in their order all the same.
+  /// The kernels with their counters; of very many those that took longest, in their order all the
+  /// same.
   void list_kernels(const Collected& at, std::vector<model::KernelMetrics>& out,
                     std::vector<std::string>& notes) const {
     std::vector<double> times;
     if (at.kernels.size() > kMostKernels) {
       for (const auto& [key, results] : at.kernels) times.push_back(time_of(results));
-      std::nth_element(times.begin(), times.begin() + (kMostKernels - 1), times.end(), std::greater<>());
+      std::nth_element(times.begin(), times.begin() + (kMostKernels - 1), times.end(),
+                       std::greater<>());
     }
     const double least = times.empty() ? 0 : times[kMostKernels - 1];
     for (const auto& [key, results] : at.kernels) {
@@ -341,8 +354,9 @@ class Joiner {
       out.push_back(kernel_metrics(key.first, key.second, results));
     }
     if (!times.empty())
-      notes.push_back(fmt::format("counters are listed for the {} longest of {} kernels; sums cover all", out.size(),
-                                  at.kernels.size()));
+      notes.push_back(
+          fmt::format("counters are listed for the {} longest of {} kernels; sums cover all",
+                      out.size(), at.kernels.size()));
   }
 
   double time_of(const std::vector<std::uint32_t>& results) const {
@@ -366,7 +380,8 @@ class Joiner {
       for (const model::MetricValue& value : session_.measurements[index].values)
         if (value.metric < session_.metrics.size()) by_metric[value.metric].push_back(value.value);
     for (const auto& [metric, values] : by_metric) {
-      out.metrics[session_.metrics[metric].name] = metric_of(session_.metrics[metric], values, " kernel");
+      out.metrics[session_.metrics[metric].name] =
+          metric_of(session_.metrics[metric], values, " kernel");
     }
     return out;
   }
@@ -414,7 +429,8 @@ class Joiner {
       model::KernelRow row;
       row.name = std::string(session_.strings.view(name_id));
       if (of_name.kernel < session_.kernel_names.size())
-        row.short_name = std::string(session_.strings.view(session_.kernel_names[of_name.kernel].short_name));
+        row.short_name =
+            std::string(session_.strings.view(session_.kernel_names[of_name.kernel].short_name));
       row.shapes = static_cast<std::int64_t>(of_name.shapes.size());
       std::int64_t most = 0;
       for (const auto& [shape, calls] : of_name.shapes) {
@@ -426,7 +442,8 @@ class Joiner {
       row.total_ns = of_name.timed == row.calls ? of_name.total_ns : model::kNan;
       row.duration_ns = model::kNoSpread;
       if (of_name.timed == row.calls && of_name.times.size() == static_cast<std::size_t>(row.calls))
-        row.duration_ns = spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
+        row.duration_ns =
+            spread_of<std::int64_t>(std::span<const std::int64_t>(of_name.times), scratch);
       else if (row.calls > 0)  // of summaries the mean alone is known
         row.duration_ns.mean = row.total_ns / static_cast<double>(row.calls);
       total += of_name.total_ns;
@@ -436,7 +453,8 @@ class Joiner {
       work.kernel_ns = total;
       work.exclusive_kernel_ns = at.exclusive_ns;
     }
-    for (model::KernelRow& row : work.top_kernels) row.share = total == 0 ? model::kNan : row.total_ns / total;
+    for (model::KernelRow& row : work.top_kernels)
+      row.share = total == 0 ? model::kNan : row.total_ns / total;
     std::ranges::stable_sort(work.top_kernels, &model::KernelRow::comes_before);
     if (work.top_kernels.size() > top) work.top_kernels.resize(top);
     return work;
@@ -447,9 +465,11 @@ class Joiner {
   const std::vector<char>& chosen_;
   std::map<PathKey, std::uint32_t> nodes_;
   std::uint32_t time_ = kNone;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Collected> collected_;  ///< (node, process or kNone)
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Collected>
+      collected_;  ///< (node, process or kNone)
   Collected total_, outside_;
-  std::vector<std::uint32_t> outside_wholes_;  ///< results of ranges and graphs outside every NVTX range
+  std::vector<std::uint32_t>
+      outside_wholes_;  ///< results of ranges and graphs outside every NVTX range
   std::uint64_t unjoined_ = 0;
   std::set<std::string> unjoined_paths_;
 };
@@ -457,7 +477,8 @@ class Joiner {
 }  // namespace
 
 void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
-  std::map<std::tuple<std::uint32_t, std::uint32_t, PathKey>, std::uint32_t> cells;  // process, thread, path
+  std::map<std::tuple<std::uint32_t, std::uint32_t, PathKey>, std::uint32_t>
+      cells;               // process, thread, path
   std::int64_t order = 0;  // the order of results replaces time
   for (const Measurement& result : session.measurements) {
     const std::uint32_t thread = result.thread < session.threads.size() ? result.thread : kNone;
@@ -466,7 +487,8 @@ void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
       std::uint32_t parent = kNone;
       for (const OpenRange& range : chain) {
         const auto [at, added] =
-            cells.emplace(std::tuple(result.process, thread, PathKey{parent, range.domain, range.name, range.kind}),
+            cells.emplace(std::tuple(result.process, thread,
+                                     PathKey{parent, range.domain, range.name, range.kind}),
                           static_cast<std::uint32_t>(tree.cells.size()));
         if (added)
           tree.cells.push_back({.process = result.process,
@@ -482,12 +504,14 @@ void add_measured_cells(const Session& session, Domains domains, Tree& tree) {
   }
 }
 
-void add_measurements(const Regions& regions, const std::vector<char>& chosen_kernels, model::Report& report) {
+void add_measurements(const Regions& regions, const std::vector<char>& chosen_kernels,
+                      model::Report& report) {
   const Session& session = regions.session;
   if (session.measurements.empty()) return;
   Joiner joiner(session, regions.options, regions.tree, chosen_kernels);
   for (const Measurement& result : session.measurements) joiner.take(result);
-  joiner.finish(regions.keys, !session.ranges.empty(), has_gpu_work(session), regions.options.top_kernels, report);
+  joiner.finish(regions.keys, !session.ranges.empty(), has_gpu_work(session),
+                regions.options.top_kernels, report);
 }
 
 namespace {
@@ -511,18 +535,23 @@ bool is_kept(const Session& session, const model::MetricDef& def) {
 
 }  // namespace
 
-void add_kernel_counters(const Session& session, const std::vector<char>& chosen, model::Report& report) {
+void add_kernel_counters(const Session& session, const std::vector<char>& chosen,
+                         model::Report& report) {
   const std::uint32_t time = time_metric(session);
   std::map<model::StringId, std::map<std::uint32_t, Sum>> by_name;
   for (const model::Measurement& result : session.measurements) {
-    if (result.scope != model::MeasuredScope::kKernel || result.kernel_name >= session.kernel_names.size()) continue;
+    if (result.scope != model::MeasuredScope::kKernel ||
+        result.kernel_name >= session.kernel_names.size())
+      continue;
     if (result.kernel_name < chosen.size() && !chosen[result.kernel_name]) continue;
     double weight = 1;
     for (const model::MetricValue& value : result.values)
       if (value.metric == time && value.value > 0) weight = value.value;
     auto& sums = by_name[shown_name(session.kernel_names[result.kernel_name])];
     for (const model::MetricValue& value : result.values) {
-      if (value.metric >= session.metrics.size() || !is_kept(session, session.metrics[value.metric])) continue;
+      if (value.metric >= session.metrics.size() ||
+          !is_kept(session, session.metrics[value.metric]))
+        continue;
       const double own = (is_amount(session.metrics[value.metric]) ? 1 : weight) * result.launches;
       Sum& sum = sums[value.metric];
       sum.weighted += value.value * own;
@@ -533,8 +562,9 @@ void add_kernel_counters(const Session& session, const std::vector<char>& chosen
     }
   }
   for (const model::KernelRow& row : report.kernels) {
-    const auto found = std::find_if(by_name.begin(), by_name.end(),
-                                    [&](const auto& each) { return session.strings.view(each.first) == row.name; });
+    const auto found = std::find_if(by_name.begin(), by_name.end(), [&](const auto& each) {
+      return session.strings.view(each.first) == row.name;
+    });
     if (found == by_name.end()) continue;
     model::KernelCounters counters;
     counters.name = row.name;

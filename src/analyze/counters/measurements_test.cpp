@@ -15,10 +15,12 @@ using model::MeasuredScope;
 using model::RangeKind;
 using testing::SessionBuilder;
 
-/// A session as a reader of ncu reports makes it: results with the ranges that were open, no timeline.
+/// A session as a reader of ncu reports makes it: results with the ranges that were open, no
+/// timeline.
 struct Results : SessionBuilder {
   std::uint32_t p = process(1), t = thread(p, 1);
-  std::uint32_t time = metric("gpu__time_duration.sum", "ns"), bytes = metric("dram__bytes.sum", "byte"),
+  std::uint32_t time = metric("gpu__time_duration.sum", "ns"),
+                bytes = metric("dram__bytes.sum", "byte"),
                 hit = metric("lts__t_sector_hit_rate.pct", "ratio");
 
   std::uint32_t metric(const char* name, const char* unit) {
@@ -29,8 +31,8 @@ struct Results : SessionBuilder {
                         RangeKind kind = RangeKind::kPushPop) {
     return {domain(in), session.strings.intern(name), kind, instance, false};
   }
-  void result(MeasuredScope scope, std::vector<model::OpenRange> ranges, std::string_view kernel, std::uint32_t ordinal,
-              std::vector<model::MetricValue> values) {
+  void result(MeasuredScope scope, std::vector<model::OpenRange> ranges, std::string_view kernel,
+              std::uint32_t ordinal, std::vector<model::MetricValue> values) {
     model::Measurement m;
     m.scope = scope;
     m.process = p;
@@ -59,7 +61,8 @@ TEST(Measurements, WithoutATimelineMakeTheRegionsThemselves) {
     const auto all = b.open("decode_all", 1, "LLM");
     b.result(MeasuredScope::kKernel, {decode, layer, all}, "gemm", 0,
              {{b.time, 100}, {b.bytes, 1000.0 * static_cast<double>(step)}, {b.hit, 0.5}});
-    b.result(MeasuredScope::kKernel, {decode, all}, "softmax", 1, {{b.time, 10}, {b.bytes, 50}, {b.hit, 0.7}});
+    b.result(MeasuredScope::kKernel, {decode, all}, "softmax", 1,
+             {{b.time, 10}, {b.bytes, 50}, {b.hit, 0.7}});
   }
   b.result(MeasuredScope::kKernel, {}, "init", 0, {{b.time, 5}});
   const auto report = analyze(b.session);
@@ -72,7 +75,8 @@ TEST(Measurements, WithoutATimelineMakeTheRegionsThemselves) {
   EXPECT_EQ(decode.gpu->exclusive_kernels, 2);
   EXPECT_EQ(decode.gpu->kernel_ns, 220);
   EXPECT_FALSE(model::value_of(decode, "gpu.busy_ns"));
-  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").value, 1550);  // median of 1,050 and 2,050: children included
+  EXPECT_EQ(decode.metrics.at("dram__bytes.sum").value,
+            1550);  // median of 1,050 and 2,050: children included
   EXPECT_EQ(decode.metrics.at("dram__bytes.sum").rounds, 2);
   EXPECT_FALSE(decode.metrics.at("lts__t_sector_hit_rate.pct").absent.empty());
   ASSERT_EQ(decode.kernels.size(), 1u);  // those directly in it
@@ -91,8 +95,9 @@ TEST(Measurements, OfARangeBelongToItsLastRangeOnly) {
   Results b;
   const auto request = b.open("request", 1, "", RangeKind::kStartEnd);
   for (const double value : {10.0, 30.0, 20.0}) {
-    b.result(MeasuredScope::kRange, {request, b.open("decode_all", 1, "LLM"), b.open("step", 1), b.open("decode", 2)},
-             "", 0, {{b.bytes, value}, {b.hit, 0.25}});
+    b.result(MeasuredScope::kRange,
+             {request, b.open("decode_all", 1, "LLM"), b.open("step", 1), b.open("decode", 2)}, "",
+             0, {{b.bytes, value}, {b.hit, 0.25}});
   }
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
@@ -183,7 +188,8 @@ TEST(Measurements, WhatHasATimeCountsInEveryRangeThatItIsIn) {
   EXPECT_EQ(softmax->share, 0.25);
 }
 
-// ncu --print-summary: one result stands for all launches, and of their times the mean alone is known.
+// ncu --print-summary: one result stands for all launches, and of their times the mean alone is
+// known.
 TEST(Measurements, SummariesCountTheirLaunches) {
   Results b;
   b.result(MeasuredScope::kKernel, {}, "often", 0, {{b.time, 30}});
@@ -206,9 +212,11 @@ TEST(Measurements, SummariesCountTheirLaunches) {
 // The line is a mean, and a region's amounts are of all launches (--print-summary per-nvtx).
 TEST(Measurements, AmountsOfSummariesAreMeansTimesLaunches) {
   Results b;
-  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "often", 0, {{b.time, 30}, {b.bytes, 8}, {b.hit, 0.5}});
+  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "often", 0,
+           {{b.time, 30}, {b.bytes, 8}, {b.hit, 0.5}});
   b.session.measurements.back().launches = 100;
-  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "once", 0, {{b.time, 1000}, {b.bytes, 200}});
+  b.result(MeasuredScope::kKernel, {b.open("decode", 0)}, "once", 0,
+           {{b.time, 1000}, {b.bytes, 200}});
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
   const auto& metrics = region(*report, "decode").metrics;
@@ -223,7 +231,8 @@ TEST(Measurements, FunctionsOfOneDemangledNameAreOneRow) {
   b.session.kernel_names.push_back(b.session.kernel_names.back());
   b.session.kernel_names.back().mangled = b.session.strings.intern("_Zk2");
   b.result(MeasuredScope::kKernel, {}, "k", 1, {{b.time, 7}});
-  b.session.measurements.back().kernel_name = static_cast<std::uint32_t>(b.session.kernel_names.size() - 1);
+  b.session.measurements.back().kernel_name =
+      static_cast<std::uint32_t>(b.session.kernel_names.size() - 1);
   const auto report = analyze(b.session);
   ASSERT_EQ(report->kernels.size(), 1u);
   EXPECT_EQ(report->kernels[0].calls, 2);

@@ -27,13 +27,17 @@ model::Places find_places(const model::Session& session, const Options& options)
   for (std::size_t i = 0; i < session.kernels.size(); ++i) {
     const model::Kernel& kernel = session.kernels[i];
     const bool known = launched(session, kernel.launch, kernel.stream);
-    const std::uint32_t context = context_of(session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream);
+    const std::uint32_t context =
+        context_of(session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream);
     const bool counts = kernel.name < chosen->size() && (*chosen)[kernel.name] != 0;
-    places.of_kernel.push_back(!counts ? kNone : known ? sets.of_context[context] : Sets::kNoLaunch);
+    places.of_kernel.push_back(!counts ? kNone
+                               : known ? sets.of_context[context]
+                                       : Sets::kNoLaunch);
   }
   for (std::uint32_t set = 0; set < sets.size(); ++set)
     for (const SetEntry& entry : sets.of(set))
-      if (entry.region < keys.size()) places.holders.push_back({set, entry.region, entry.exclusive});
+      if (entry.region < keys.size())
+        places.holders.push_back({set, entry.region, entry.exclusive});
   return places;
 }
 

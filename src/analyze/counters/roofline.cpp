@@ -13,9 +13,12 @@ namespace rangescope::analyze {
 namespace {
 
 // Thresholds of classify(), 0..1. Every reason that it gives contains them.
-constexpr double kIdleShare = 0.5;      // GPU busy for less of the region's wall time: the GPU waits for work
-constexpr double kBoundShare = 0.5;     // a resource used at least this much of its peak bounds the region
-constexpr double kBalancedShare = 0.1;  // two resources nearer to each other than this bound it together
+constexpr double kIdleShare =
+    0.5;  // GPU busy for less of the region's wall time: the GPU waits for work
+constexpr double kBoundShare =
+    0.5;  // a resource used at least this much of its peak bounds the region
+constexpr double kBalancedShare =
+    0.1;  // two resources nearer to each other than this bound it together
 
 struct Precision {
   const char* metric;  // of conf/metrics/roofline.yaml
@@ -38,7 +41,8 @@ struct Level {
   const char* metric;
   const char* name;
 };
-constexpr auto kLevels = std::to_array<Level>({{"dram_bytes", "dram"}, {"l2_bytes", "l2"}, {"l1_bytes", "l1"}});
+constexpr auto kLevels =
+    std::to_array<Level>({{"dram_bytes", "dram"}, {"l2_bytes", "l2"}, {"l1_bytes", "l1"}});
 
 std::optional<double> metric(const model::Region& region, const char* name) {
   const auto* found = model::known_metric(region.metrics, name);
@@ -57,9 +61,10 @@ struct Use {
   std::string name, numbers;
 };
 
-/// The level of memory that is nearest to its peak, as ncu's speed of light has it: the largest of device memory, L2
-/// and L1/TEX. Where the level is not known it is "memory", as for device memory.
-std::optional<Use> memory_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns) {
+/// The level of memory that is nearest to its peak, as ncu's speed of light has it: the largest of
+/// device memory, L2 and L1/TEX. Where the level is not known it is "memory", as for device memory.
+std::optional<Use> memory_use(const model::Region& region, const model::Peaks* peaks,
+                              std::optional<double> busy_ns) {
   std::optional<Use> most;
   const auto consider = [&](Use use) {
     if (!most || use.share > most->share) most = std::move(use);
@@ -68,23 +73,28 @@ std::optional<Use> memory_use(const model::Region& region, const model::Peaks* p
       bytes && busy_ns && *busy_ns > 0 && peaks && peaks->memory_bytes_per_s > 0) {
     const double rate = *bytes / (*busy_ns / 1e9);
     consider({rate / peaks->memory_bytes_per_s, "memory",
-              fmt::format("{:.3g} byte / {:.3g} ns busy = {:.3g} of {:.3g} byte/s", *bytes, *busy_ns, rate,
-                          peaks->memory_bytes_per_s)});
+              fmt::format("{:.3g} byte / {:.3g} ns busy = {:.3g} of {:.3g} byte/s", *bytes,
+                          *busy_ns, rate, peaks->memory_bytes_per_s)});
   } else if (const auto share = metric(region, "dram_throughput")) {
-    consider({*share, "memory", fmt::format("dram_throughput {:.3g} of the peak, idle gaps included", *share)});
+    consider({*share, "memory",
+              fmt::format("dram_throughput {:.3g} of the peak, idle gaps included", *share)});
   }
   for (const auto& [name, level] :
        {std::pair("l2_throughput", "memory: L2"), std::pair("l1_throughput", "memory: L1/TEX")})
     if (const auto share = metric(region, name))
-      consider({*share, level, fmt::format("{} {:.3g} of the peak, idle gaps included", name, *share)});
-  // The largest of the three and of what else the memory system has; the level's name where one of them explains it.
-  if (const auto share = metric(region, "memory_throughput"); share && (!most || *share > 1.1 * most->share))
+      consider(
+          {*share, level, fmt::format("{} {:.3g} of the peak, idle gaps included", name, *share)});
+  // The largest of the three and of what else the memory system has; the level's name where one of
+  // them explains it.
+  if (const auto share = metric(region, "memory_throughput");
+      share && (!most || *share > 1.1 * most->share))
     consider({*share, most ? most->name : "memory: system",
               fmt::format("memory_throughput {:.3g} of the peak, idle gaps included", *share)});
   return most;
 }
 
-std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks, std::optional<double> busy_ns) {
+std::optional<Use> compute_use(const model::Region& region, const model::Peaks* peaks,
+                               std::optional<double> busy_ns) {
   std::optional<Use> most;
   for (const Precision& precision : kPrecisions) {
     const auto flop = metric(region, precision.metric);
@@ -92,23 +102,26 @@ std::optional<Use> compute_use(const model::Region& region, const model::Peaks* 
     if (!flop || !busy_ns || *busy_ns <= 0 || peak <= 0) continue;
     const double rate = *flop / (*busy_ns / 1e9);
     Use use{rate / peak, std::string("compute: ") + precision.title,
-            fmt::format("{:.3g} {} FLOP / {:.3g} ns busy = {:.3g} of {:.3g} FLOP/s", *flop, precision.title, *busy_ns,
-                        rate, peak)};
+            fmt::format("{:.3g} {} FLOP / {:.3g} ns busy = {:.3g} of {:.3g} FLOP/s", *flop,
+                        precision.title, *busy_ns, rate, peak)};
     if (!most || use.share > most->share) most = std::move(use);
   }
   // Pipes can be full with instructions that are no FLOPs; the throughput metric sees them all.
-  if (const auto share = metric(region, "sm_throughput"); share && (!most || *share > most->share)) {
-    most =
-        Use{*share, "compute: SM pipes", fmt::format("sm_throughput {:.3g} of the peak, idle gaps included", *share)};
+  if (const auto share = metric(region, "sm_throughput");
+      share && (!most || *share > most->share)) {
+    most = Use{*share, "compute: SM pipes",
+               fmt::format("sm_throughput {:.3g} of the peak, idle gaps included", *share)};
   }
-  // Of kernels taken together the pipes are not known, and few FLOPs do not say that they were empty.
-  if (most && most->share < kBoundShare && region.metrics.contains("sm_throughput") && !metric(region, "sm_throughput"))
+  // Of kernels taken together the pipes are not known, and few FLOPs do not say that they were
+  // empty.
+  if (most && most->share < kBoundShare && region.metrics.contains("sm_throughput") &&
+      !metric(region, "sm_throughput"))
     return std::nullopt;
   return most;
 }
 
-// How much of the region's wall time the GPU was busy, and the numbers. Where the timeline was paused for counters: of
-// a median occurrence.
+// How much of the region's wall time the GPU was busy, and the numbers. Where the timeline was
+// paused for counters: of a median occurrence.
 std::optional<std::pair<double, std::string>> busy_share(const model::Region& region) {
   if (!region.gpu) return std::nullopt;
   const model::GpuWork& gpu = *region.gpu;
@@ -118,21 +131,24 @@ std::optional<std::pair<double, std::string>> busy_share(const model::Region& re
     if (gpu.recorded_occurrences <= 0) return std::nullopt;
     busy = gpu.busy_ns_per_occurrence.median;
     wall = region.wall.per_occurrence_ns.median;
-    of = fmt::format(" (median instance, {} of {} with a timeline)", gpu.recorded_occurrences, region.occurrences);
+    of = fmt::format(" (median instance, {} of {} with a timeline)", gpu.recorded_occurrences,
+                     region.occurrences);
   }
   if (region.steady && region.steady->busy_share.value_or(0) * wall > 1.01 * busy) {
     busy = *region.steady->busy_share * wall;
     of = " (including work of others)";
   }
   if (!(wall > 0) || !(busy >= 0)) return std::nullopt;
-  return std::pair(busy / wall, fmt::format("GPU busy {} of {} wall = {:.2f}{}", base::format_ns(busy),
-                                            base::format_ns(wall), busy / wall, of));
+  return std::pair(busy / wall,
+                   fmt::format("GPU busy {} of {} wall = {:.2f}{}", base::format_ns(busy),
+                               base::format_ns(wall), busy / wall, of));
 }
 
 }  // namespace
 
 std::optional<double> busy_per_occurrence_ns(const model::Region& region) {
-  if (region.gpu && region.gpu->busy_ns_per_occurrence.median > 0) return region.gpu->busy_ns_per_occurrence.median;
+  if (region.gpu && region.gpu->busy_ns_per_occurrence.median > 0)
+    return region.gpu->busy_ns_per_occurrence.median;
   return metric(region, "gpu_time_ns");
 }
 
@@ -140,7 +156,8 @@ std::vector<model::RooflinePoint> roofline(const model::Region& region, const mo
   const auto busy_ns = busy_per_occurrence_ns(region);
   if (!busy_ns || *busy_ns <= 0) return {};
   double total = 0;
-  for (const Precision& precision : kPrecisions) total += metric(region, precision.metric).value_or(0);
+  for (const Precision& precision : kPrecisions)
+    total += metric(region, precision.metric).value_or(0);
   std::vector<model::RooflinePoint> points;
   for (const Precision& precision : kPrecisions) {
     const double flop = metric(region, precision.metric).value_or(0);
@@ -185,28 +202,31 @@ model::Bound classify(const model::Region& region, const model::Peaks* peaks) {
   const auto compute = compute_use(region, peaks, busy_ns);
   if (!memory || !compute) {
     std::string missing = memory ? "" : "memory traffic";
-    if (!compute) missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
+    if (!compute)
+      missing += std::string(missing.empty() ? "" : ", ") + "SM throughput or executed FLOPs";
     if (peaks == nullptr) missing += "; no peaks are known for this device";
     return {"unknown", "not measured: " + missing + (seen.empty() ? "" : "; " + seen)};
   }
-  const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})", memory->share, memory->numbers,
-                                          compute->share, compute->numbers);
+  const std::string numbers = fmt::format("memory {:.2f} ({}); compute {:.2f} ({})", memory->share,
+                                          memory->numbers, compute->share, compute->numbers);
   const double most = std::max(memory->share, compute->share);
   if (most < kBoundShare) {
     return {"latency",
-            fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids or low occupancy",
+            fmt::format("{}; both below {:.2f} while the GPU was busy: dependencies, small grids "
+                        "or low occupancy",
                         numbers, kBoundShare),
             memory->share, compute->share};
   }
   if (std::fabs(memory->share - compute->share) < kBalancedShare) {
-    return {"balanced", fmt::format("{}; within {:.2f} of each other", numbers, kBalancedShare), memory->share,
-            compute->share};
+    return {"balanced", fmt::format("{}; within {:.2f} of each other", numbers, kBalancedShare),
+            memory->share, compute->share};
   }
   return {memory->share > compute->share ? memory->name : compute->name,
           fmt::format("{}; at least {:.2f}", numbers, kBoundShare), memory->share, compute->share};
 }
 
-std::optional<model::Utilization> utilization(const model::Region& region, const model::Peaks* peaks) {
+std::optional<model::Utilization> utilization(const model::Region& region,
+                                              const model::Peaks* peaks) {
   const auto busy_ns = busy_per_occurrence_ns(region);
   model::Utilization use;
   use.busy_ns = busy_ns.value_or(0);
@@ -223,8 +243,8 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
   }
   if (measured && busy_ns && *busy_ns > 0) {
     use.executed = seconds_at_peak / (*busy_ns / 1e9);
-    use.formula =
-        fmt::format("executed: sum of FLOP / peak = {:.3g} s over {:.3g} s busy", seconds_at_peak, *busy_ns / 1e9);
+    use.formula = fmt::format("executed: sum of FLOP / peak = {:.3g} s over {:.3g} s busy",
+                              seconds_at_peak, *busy_ns / 1e9);
   }
   const char* of = gpu_time_counts(region) ? "busy" : "wall";
   if (region.utilization && region.utilization->useful_flop) {
@@ -236,12 +256,15 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
     const std::string before = use.formula.empty() ? "" : "; ";
     if (peak > 0 && use.useful_wall_ns > 0) {
       use.useful = *use.useful_flop / (peak * use.useful_wall_ns / 1e9);
-      use.formula += before + fmt::format("useful: {:.3g} FLOP / ({:.3g} FLOP/s {}{} * {:.3g} s {})", *use.useful_flop,
-                                          peak, against.title, dominant == nullptr ? " (taken as the precision)" : "",
-                                          use.useful_wall_ns / 1e9, of);
+      use.formula +=
+          before + fmt::format("useful: {:.3g} FLOP / ({:.3g} FLOP/s {}{} * {:.3g} s {})",
+                               *use.useful_flop, peak, against.title,
+                               dominant == nullptr ? " (taken as the precision)" : "",
+                               use.useful_wall_ns / 1e9, of);
     } else {
       use.formula +=
-          before + fmt::format("useful: {:.3g} FLOP, and no peak is known for this device", *use.useful_flop);
+          before + fmt::format("useful: {:.3g} FLOP, and no peak is known for this device",
+                               *use.useful_flop);
     }
   }
   if (region.utilization && region.utilization->useful_bytes) {
@@ -249,27 +272,31 @@ std::optional<model::Utilization> utilization(const model::Region& region, const
     use.useful_wall_ns = region.utilization->useful_wall_ns;
     if (peaks != nullptr && peaks->memory_bytes_per_s > 0 && use.useful_wall_ns > 0) {
       use.bandwidth = *use.useful_bytes / (peaks->memory_bytes_per_s * use.useful_wall_ns / 1e9);
-      use.formula += (use.formula.empty() ? "" : "; ") + fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s {})",
-                                                                     *use.useful_bytes, peaks->memory_bytes_per_s,
-                                                                     use.useful_wall_ns / 1e9, of);
+      use.formula +=
+          (use.formula.empty() ? "" : "; ") +
+          fmt::format("bandwidth: {:.3g} B / ({:.3g} B/s * {:.3g} s {})", *use.useful_bytes,
+                      peaks->memory_bytes_per_s, use.useful_wall_ns / 1e9, of);
     }
   }
   if (region.utilization && region.utilization->useful_tokens) {
     use.useful_tokens = region.utilization->useful_tokens;
     use.useful_wall_ns = region.utilization->useful_wall_ns;
   }
-  if (!use.executed && !use.useful_flop && !use.useful_bytes && !use.useful_tokens) return std::nullopt;
+  if (!use.executed && !use.useful_flop && !use.useful_bytes && !use.useful_tokens)
+    return std::nullopt;
   return use;
 }
 
 namespace {
 
-/// Rates over GPU busy time: that of the counters' own time holds the gaps, also those that measuring made.
+/// Rates over GPU busy time: that of the counters' own time holds the gaps, also those that
+/// measuring made.
 void add_busy_rates(model::Region& region) {
   if (!region.gpu || !(region.gpu->busy_ns_per_occurrence.median > 0)) return;
   const double seconds = region.gpu->busy_ns_per_occurrence.median / 1e9;
   for (const auto& [amount, rate, unit] :
-       {std::tuple("dram_bytes", "dram_bytes_per_busy_s", "byte/s"), std::tuple("flop", "flop_per_busy_s", "FLOP/s")}) {
+       {std::tuple("dram_bytes", "dram_bytes_per_busy_s", "byte/s"),
+        std::tuple("flop", "flop_per_busy_s", "FLOP/s")}) {
     const auto* found = model::known_metric(region.metrics, amount);
     if (found == nullptr) continue;
     model::Metric made = *found;
@@ -277,7 +304,8 @@ void add_busy_rates(model::Region& region) {
     made.min /= seconds;
     made.max /= seconds;
     made.unit = unit;
-    made.source = std::string("derived: ") + amount + " / GPU busy time of a median instance (timeline)";
+    made.source =
+        std::string("derived: ") + amount + " / GPU busy time of a median instance (timeline)";
     region.metrics.emplace(rate, std::move(made));
   }
 }
@@ -292,12 +320,13 @@ void add_summed_rates(model::Region& region) {
     const auto sum = metric(region, amount);
     if (found == region.metrics.end() || found->second.absent.empty() || !sum) continue;
     const double value = *sum / (*time / 1e9);
-    found->second = {.value = value,
-                     .unit = found->second.unit,
-                     .min = value,
-                     .max = value,
-                     .rounds = 1,
-                     .source = std::string("derived: ") + amount + " / gpu_time_ns, both summed over kernels"};
+    found->second = {
+        .value = value,
+        .unit = found->second.unit,
+        .min = value,
+        .max = value,
+        .rounds = 1,
+        .source = std::string("derived: ") + amount + " / gpu_time_ns, both summed over kernels"};
   }
 }
 
@@ -317,7 +346,8 @@ void add_bounds(model::Report& report, const model::Peaks* peaks) {
     for (model::KernelMetrics& kernel : region.kernels) {
       model::Region alone;  // its GPU time is a counter's, without gaps
       alone.metrics = kernel.metrics;
-      if (model::Bound bound = classify(alone, peaks); bound.kind != "unknown") kernel.bound = std::move(bound);
+      if (model::Bound bound = classify(alone, peaks); bound.kind != "unknown")
+        kernel.bound = std::move(bound);
     }
   }
   for (model::KernelCounters& kernel : report.kernel_counters) {
@@ -330,8 +360,8 @@ void add_bounds(model::Report& report, const model::Peaks* peaks) {
 
 namespace {
 
-// `peak` of a cycle times `clock`; without a clock it is of a second already. As ncu's roofline sections have them:
-// packed halves are two numbers, a fused multiply-add two operations.
+// `peak` of a cycle times `clock`; without a clock it is of a second already. As ncu's roofline
+// sections have them: packed halves are two numbers, a fused multiply-add two operations.
 struct Roof {
   std::string_view key, peak, clock;
   double times = 1;
@@ -355,11 +385,14 @@ constexpr auto kRoofs = std::to_array<Roof>({
 
 std::optional<model::Peaks> counted_peaks(const model::Session& session) {
   const auto index = [&](std::string_view name) {
-    const auto found = std::find_if(session.metrics.begin(), session.metrics.end(),
-                                    [&](const model::MetricDef& metric) { return metric.name == name; });
+    const auto found =
+        std::find_if(session.metrics.begin(), session.metrics.end(),
+                     [&](const model::MetricDef& metric) { return metric.name == name; });
     return static_cast<std::uint32_t>(found - session.metrics.begin());
   };
-  model::Peaks peaks{.id = "counted", .name = "this GPU", .source = "peak_sustained of the results, at their clocks"};
+  model::Peaks peaks{.id = "counted",
+                     .name = "this GPU",
+                     .source = "peak_sustained of the results, at their clocks"};
   for (const Roof& roof : kRoofs) {
     const std::uint32_t peak = index(roof.peak), clock = index(roof.clock);
     double most = 0;

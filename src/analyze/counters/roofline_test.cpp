@@ -62,11 +62,13 @@ class Classify : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Classify, FollowsTheNumbers) {
   model::Region r = region(GetParam().busy_ns);
-  r.metrics = {{"flop_tensor_bf16", value(GetParam().flop)}, {"dram_bytes", value(GetParam().dram_bytes)}};
+  r.metrics = {{"flop_tensor_bf16", value(GetParam().flop)},
+               {"dram_bytes", value(GetParam().dram_bytes)}};
   const model::Peaks peaks = h200();
   const model::Bound bound = classify(r, &peaks);
   EXPECT_EQ(bound.kind, GetParam().bound) << bound.reason;
-  EXPECT_NE(bound.reason.find("0."), std::string::npos) << "the numbers and thresholds must be told";
+  EXPECT_NE(bound.reason.find("0."), std::string::npos)
+      << "the numbers and thresholds must be told";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Classify,
@@ -108,7 +110,8 @@ TEST(Classify, SaysWhatBoundsAKernelByItsOwnMetrics) {
   model::Report report;
   report.regions.push_back(region(1e6));
   model::KernelMetrics kernel;
-  kernel.metrics = {{"flop_tensor_bf16", value(2e10)}, {"dram_bytes", value(4e9)}, {"gpu_time_ns", value(9e5)}};
+  kernel.metrics = {
+      {"flop_tensor_bf16", value(2e10)}, {"dram_bytes", value(4e9)}, {"gpu_time_ns", value(9e5)}};
   report.regions[0].kernels = {kernel, {}};
   report.regions[0].metrics = kernel.metrics;
   const model::Peaks peaks = h200();
@@ -143,7 +146,8 @@ TEST(CountedPeaks, PeaksOfACycleTimesTheClock) {
     session.metrics.push_back({name, "", ""});
     return static_cast<std::uint32_t>(session.metrics.size() - 1);
   };
-  const auto dram = metric("dram__bytes.sum.peak_sustained"), dram_hz = metric("dram__cycles_elapsed.avg.per_second"),
+  const auto dram = metric("dram__bytes.sum.peak_sustained"),
+             dram_hz = metric("dram__cycles_elapsed.avg.per_second"),
              ffma = metric("sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"),
              sm_hz = metric("sm__cycles_elapsed.avg.per_second");
   model::Measurement slow, fast;  // as an H200 had it

@@ -25,29 +25,35 @@ constexpr const char* kExample =
 constexpr const char* kWorkExample = "Write it as 'decode=1 token' or 'step=8*payload images'.";
 
 bool ends_in_one_of(std::string_view text, std::initializer_list<std::string_view> endings) {
-  return std::any_of(endings.begin(), endings.end(), [&](std::string_view one) { return text.ends_with(one); });
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view one) { return text.ends_with(one); });
 }
 
 // "images" -> "image", "queries" -> "query"; "GB" and "loss" stay.
 std::string singular(std::string unit) {
   if (unit.size() > 3 && unit.ends_with("ies")) return unit.substr(0, unit.size() - 3) + "y";
-  if (unit.size() > 4 && ends_in_one_of(unit, {"ches", "shes", "sses", "xes"})) return unit.substr(0, unit.size() - 2);
-  if (unit.size() > 3 && unit.ends_with("s") && !ends_in_one_of(unit, {"ss", "us", "is"})) unit.pop_back();
+  if (unit.size() > 4 && ends_in_one_of(unit, {"ches", "shes", "sses", "xes"}))
+    return unit.substr(0, unit.size() - 2);
+  if (unit.size() > 3 && unit.ends_with("s") && !ends_in_one_of(unit, {"ss", "us", "is"}))
+    unit.pop_back();
   return unit;
 }
 
 std::string plural(const std::string& unit) {
   if (unit.back() < 'a' || unit.back() > 'z') return unit;  // GB, km2
   if (ends_in_one_of(unit, {"s", "x", "ch", "sh"})) return unit + "es";
-  const bool vowel = unit.size() > 1 && std::string_view("aeiou").find(unit[unit.size() - 2]) != std::string_view::npos;
-  if (unit.back() == 'y' && unit.size() > 1 && !vowel) return unit.substr(0, unit.size() - 1) + "ies";
+  const bool vowel = unit.size() > 1 && std::string_view("aeiou").find(unit[unit.size() - 2]) !=
+                                            std::string_view::npos;
+  if (unit.back() == 'y' && unit.size() > 1 && !vowel)
+    return unit.substr(0, unit.size() - 1) + "ies";
   return unit + "s";
 }
 
 // "transformer(params=7e9,...)" as one formula.
 Result<std::string> transformer(std::string_view arguments, const std::string& written) {
-  std::map<std::string, std::string, std::less<>> given = {{"params", ""},  {"layers", "0"},  {"hidden", "0"},
-                                                           {"tokens", "1"}, {"context", "0"}, {"train", "0"}};
+  std::map<std::string, std::string, std::less<>> given = {{"params", ""},   {"layers", "0"},
+                                                           {"hidden", "0"},  {"tokens", "1"},
+                                                           {"context", "0"}, {"train", "0"}};
   // Commas within parentheses belong to a formula: min(a, b).
   std::size_t from = 0;
   int depth = 0;
@@ -65,7 +71,8 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
       for (const auto& [name, value] : given) names.push_back(name);
       std::string hint = base::did_you_mean(key, names);
       if (hint.empty()) hint = "Its arguments are " + base::join(names, ", ") + ".";
-      return base::fail(Code::kUsage, "transformer() has no argument '" + base::printable(item) + "'",
+      return base::fail(Code::kUsage,
+                        "transformer() has no argument '" + base::printable(item) + "'",
                         "--flops " + written, std::move(hint));
     }
     found->second = std::string(base::trim(item.substr(equals + 1)));
@@ -74,17 +81,21 @@ Result<std::string> transformer(std::string_view arguments, const std::string& w
     return base::fail(Code::kUsage, "transformer() needs params", "--flops " + written, kExample);
   if (given["train"] != "0" && given["train"] != "1")
     return base::fail(Code::kUsage, "train is 0 or 1", "--flops " + written, kExample);
-  return fmt::format("{} * ({}) * (2 * ({}) + 4 * ({}) * ({}) * ({}))", given["train"] == "1" ? 3 : 1, given["tokens"],
-                     given["params"], given["layers"], given["hidden"], given["context"]);
+  return fmt::format("{} * ({}) * (2 * ({}) + 4 * ({}) * ({}) * ({}))",
+                     given["train"] == "1" ? 3 : 1, given["tokens"], given["params"],
+                     given["layers"], given["hidden"], given["context"]);
 }
 
-/// Where the unit begins in "8 * payload image pairs": at the first word behind a blank that no operator precedes.
+/// Where the unit begins in "8 * payload image pairs": at the first word behind a blank that no
+/// operator precedes.
 std::size_t unit_at(std::string_view text) {
   char before = '+';
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool operand = std::isalnum(static_cast<unsigned char>(before)) != 0 || before == ')' || before == '.';
-    const bool word = static_cast<unsigned char>(c) >= 0x80 || std::isalpha(static_cast<unsigned char>(c)) != 0;
+    const bool operand =
+        std::isalnum(static_cast<unsigned char>(before)) != 0 || before == ')' || before == '.';
+    const bool word =
+        static_cast<unsigned char>(c) >= 0x80 || std::isalpha(static_cast<unsigned char>(c)) != 0;
     if (i > 0 && text[i - 1] == ' ' && operand && word) return i;
     if (c != ' ') before = c;
   }
@@ -98,9 +109,9 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
   };
   const std::size_t equals = written.find('=');
   if (equals == std::string::npos || equals == 0)
-    return refuse(
-        std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" + base::printable(written) + "'",
-        option);
+    return refuse(std::string(of_work ? "no range and work" : "no range and FLOPs") + " in '" +
+                      base::printable(written) + "'",
+                  option);
   UsefulFlop rule;
   std::string_view ranges = std::string_view(written).substr(0, equals);
   rule.where_found = ranges.starts_with('?');
@@ -117,32 +128,37 @@ Result<UsefulFlop> parse_one(const std::string& written, const std::string& opti
     rule.unit = singular(formula.substr(at));
     formula = std::string(base::trim(std::string_view(formula).substr(0, at)));
     if (rule.unit.empty() || formula.empty())
-      return refuse("no " + std::string(formula.empty() ? "count" : "unit") + " in '" + base::printable(written) + "'",
+      return refuse("no " + std::string(formula.empty() ? "count" : "unit") + " in '" +
+                        base::printable(written) + "'",
                     option);
   }
   constexpr std::string_view kTransformer = "transformer(";
   if (!of_work && formula.starts_with(kTransformer)) {
     if (formula.back() != ')') return refuse("transformer( is not closed", option + " " + written);
-    auto text = transformer(
-        std::string_view(formula).substr(kTransformer.size(), formula.size() - kTransformer.size() - 1), written);
+    auto text = transformer(std::string_view(formula).substr(
+                                kTransformer.size(), formula.size() - kTransformer.size() - 1),
+                            written);
     if (!text) return base::fail(std::move(text));
     formula = std::move(*text);
   }
   auto parsed = base::Formula::parse(formula);
-  if (!parsed) return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
+  if (!parsed)
+    return refuse(parsed.error().what, option + " " + written + ", " + parsed.error().where);
   for (const std::string& name : parsed->names())
     if (name != kPayload && !name.starts_with("payload."))
-      return refuse(
-          "a formula of " + std::string(of_work ? "work" : "FLOPs") + " knows 'payload' only, not '" + name + "'",
-          option + " " + written);
+      return refuse("a formula of " + std::string(of_work ? "work" : "FLOPs") +
+                        " knows 'payload' only, not '" + name + "'",
+                    option + " " + written);
   rule.flop = std::move(*parsed);
   return rule;
 }
 
 // A number of the structured payload of a range, by its name in the schema. O(log fields).
-std::optional<double> field_of(const model::Session& session, std::uint32_t range, std::string_view name) {
-  auto at = std::lower_bound(session.payload_fields.begin(), session.payload_fields.end(), range,
-                             [](const model::PayloadField& field, std::uint32_t of) { return field.range < of; });
+std::optional<double> field_of(const model::Session& session, std::uint32_t range,
+                               std::string_view name) {
+  auto at = std::lower_bound(
+      session.payload_fields.begin(), session.payload_fields.end(), range,
+      [](const model::PayloadField& field, std::uint32_t of) { return field.range < of; });
   for (; at != session.payload_fields.end() && at->range == range; ++at) {
     if (session.strings.view(at->name) != name) continue;
     model::Attributes number;
@@ -165,7 +181,8 @@ WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
   const model::Session& session = regions.session;
   regions.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
     const auto flop = rule.flop.evaluate([&](std::string_view name) -> std::optional<double> {
-      if (name != kPayload) return field_of(session, regions.tree.range_of[o], name.substr(kPayload.size() + 1));
+      if (name != kPayload)
+        return field_of(session, regions.tree.range_of[o], name.substr(kPayload.size() + 1));
       if (range.attributes >= session.attributes.size()) return std::nullopt;
       const model::Attributes& attributes = session.attributes[range.attributes];
       if (attributes.payload_type == model::PayloadType::kAbsent) return std::nullopt;
@@ -178,7 +195,8 @@ WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
     sum.flop += *flop;
     sum.least = sum.occurrences == 0 ? *flop : std::min(sum.least, *flop);
     sum.most = sum.occurrences == 0 ? *flop : std::max(sum.most, *flop);
-    const double rate = *flop / std::max(static_cast<double>(wall_of(session, regions.tree, o)), 1.0);
+    const double rate =
+        *flop / std::max(static_cast<double>(wall_of(session, regions.tree, o)), 1.0);
     sum.slowest = sum.occurrences == 0 ? rate : std::min(sum.slowest, rate);
     sum.fastest = sum.occurrences == 0 ? rate : std::max(sum.fastest, rate);
     ++sum.occurrences;
@@ -186,7 +204,8 @@ WorkSum sum_of(const UsefulFlop& rule, const Regions& regions, std::size_t r) {
   return sum;
 }
 
-Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& written, const char* option, bool of_work) {
+Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& written,
+                                          const char* option, bool of_work) {
   std::vector<UsefulFlop> rules;
   for (const std::string& text : written) {
     auto rule = parse_one(text, option, of_work);
@@ -198,35 +217,40 @@ Result<std::vector<UsefulFlop>> parse_all(const std::vector<std::string>& writte
 
 // Calls `each(rule, region, sum)` for every region that a rule means and that has occurrences.
 template <class Each>
-void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions, model::Report& report, Each each) {
+void for_each_meant(const std::vector<UsefulFlop>& rules, const Regions& regions,
+                    model::Report& report, Each each) {
   const Tree& tree = regions.tree;
   for (const UsefulFlop& rule : rules) {
     std::vector<char> matched(tree.nodes.size());
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
-      matched[node] = std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
-        return term.chooses(state_of(tree, regions.session, node));
-      });
+      matched[node] =
+          std::any_of(rule.terms.begin(), rule.terms.end(), [&](const model::RangeTerm& term) {
+            return term.chooses(state_of(tree, regions.session, node));
+          });
     const std::string what = rule.unit.empty() ? "useful FLOPs" : "work";
     bool any = false;
     for (std::size_t r = 0; r < regions.keys.size(); ++r) {
       const std::uint32_t node = regions.keys[r].node, parent = tree.nodes[node].parent;
-      if (!matched[node] || (parent != model::kNone && matched[parent])) continue;  // below `decode`: not decode itself
+      if (!matched[node] || (parent != model::kNone && matched[parent]))
+        continue;  // below `decode`: not decode itself
       any = true;
       model::Region& region = report.regions[r];
       const WorkSum sum = sum_of(rule, regions, r);
       if (sum.without > 0 && !rule.where_found)
-        region.notes.push_back(fmt::format("no {} by '{}': {} of {} without a payload, or without a value", what,
-                                           rule.written, sum.without,
-                                           base::counted(sum.without + sum.occurrences, "instance")));
+        region.notes.push_back(fmt::format(
+            "no {} by '{}': {} of {} without a payload, or without a value", what, rule.written,
+            sum.without, base::counted(sum.without + sum.occurrences, "instance")));
       else if (sum.without == 0 && sum.occurrences > 0)
         each(rule, region, sum);
     }
     if (!any && !rule.where_found)
-      report.notes.push_back((rule.unit.empty() ? "--flops '" : "--work '") + rule.written + "' matched no region.");
+      report.notes.push_back((rule.unit.empty() ? "--flops '" : "--work '") + rule.written +
+                             "' matched no region.");
   }
 }
 
-// One slow occurrence does not count where all have the same to do; where they differ, only means belong together.
+// One slow occurrence does not count where all have the same to do; where they differ, only means
+// belong together.
 double wall_of_sum(const model::Region& region, const WorkSum& sum) {
   if (gpu_time_counts(region)) return region.gpu->busy_ns_per_occurrence.mean;
   const auto& wall = region.wall.per_occurrence_ns;
@@ -263,16 +287,19 @@ Result<std::vector<UsefulFlop>> parse_work(const std::vector<std::string>& work,
   return rules;
 }
 
-void add_useful(const std::vector<UsefulFlop>& rules, std::optional<double> model::Utilization::*into,
-                const Regions& regions, model::Report& report) {
-  for_each_meant(rules, regions, report, [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
-    if (!region.utilization) region.utilization.emplace();
-    (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
-    region.utilization->useful_wall_ns = wall_of_sum(region, sum);
-  });
+void add_useful(const std::vector<UsefulFlop>& rules,
+                std::optional<double> model::Utilization::*into, const Regions& regions,
+                model::Report& report) {
+  for_each_meant(rules, regions, report,
+                 [&](const UsefulFlop&, model::Region& region, const WorkSum& sum) {
+                   if (!region.utilization) region.utilization.emplace();
+                   (*region.utilization).*into = sum.flop / static_cast<double>(sum.occurrences);
+                   region.utilization->useful_wall_ns = wall_of_sum(region, sum);
+                 });
 }
 
-void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions, model::Report& report) {
+void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions,
+                    model::Report& report) {
   const auto put = [&](model::Region& region, const std::string& name, model::Metric metric) {
     metric.unit = name;
     region.metrics[name] = std::move(metric);
@@ -280,28 +307,31 @@ void add_given_work(const std::vector<UsefulFlop>& rules, const Regions& regions
     if (std::none_of(report.metric_columns.begin(), report.metric_columns.end(), same))
       report.metric_columns.push_back({name, name});
   };
-  for_each_meant(rules, regions, report, [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
-    const double each = sum.flop / static_cast<double>(sum.occurrences), wall = wall_of_sum(region, sum);
-    if (rule.unit == "token") {
-      if (!region.utilization) region.utilization.emplace();
-      region.utilization->useful_tokens = each;
-      region.utilization->useful_wall_ns = wall;
-    }
-    if (each <= 0 || wall <= 0) return;
-    put(region, plural(rule.unit) + "/s",
-        {.value = each / wall * 1e9,
-         .min = sum.slowest * 1e9,
-         .max = sum.fastest * 1e9,
-         .rounds = static_cast<std::int64_t>(sum.occurrences),
-         .source =
-             std::string(kWorkSource) + "'" + rule.written + "' / wall time, of the slowest and fastest instance"});
-    const auto energy = region.metrics.find("energy");
-    if (energy == region.metrics.end()) return;
-    model::Metric a_unit = energy->second;
-    for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
-    a_unit.source += " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
-    put(region, "J/" + rule.unit, std::move(a_unit));
-  });
+  for_each_meant(rules, regions, report,
+                 [&](const UsefulFlop& rule, model::Region& region, const WorkSum& sum) {
+                   const double each = sum.flop / static_cast<double>(sum.occurrences),
+                                wall = wall_of_sum(region, sum);
+                   if (rule.unit == "token") {
+                     if (!region.utilization) region.utilization.emplace();
+                     region.utilization->useful_tokens = each;
+                     region.utilization->useful_wall_ns = wall;
+                   }
+                   if (each <= 0 || wall <= 0) return;
+                   put(region, plural(rule.unit) + "/s",
+                       {.value = each / wall * 1e9,
+                        .min = sum.slowest * 1e9,
+                        .max = sum.fastest * 1e9,
+                        .rounds = static_cast<std::int64_t>(sum.occurrences),
+                        .source = std::string(kWorkSource) + "'" + rule.written +
+                                  "' / wall time, of the slowest and fastest instance"});
+                   const auto energy = region.metrics.find("energy");
+                   if (energy == region.metrics.end()) return;
+                   model::Metric a_unit = energy->second;
+                   for (double* value : {&a_unit.value, &a_unit.min, &a_unit.max}) *value /= each;
+                   a_unit.source +=
+                       " energy / " + std::string(kWorkSource) + "'" + rule.written + "'";
+                   put(region, "J/" + rule.unit, std::move(a_unit));
+                 });
 }
 
 }  // namespace rangescope::analyze

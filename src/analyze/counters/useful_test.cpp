@@ -61,8 +61,9 @@ TEST(Useful, WithoutPeaksANoteSaysWhyThereIsNoMfu) {
   options.flops = {"step=2e9"};
   const auto has = [&](const char* said) {
     const auto report = answer(steps.session, options, Reference{});
-    return report && std::any_of(report->notes.begin(), report->notes.end(),
-                                 [&](const std::string& note) { return note.find(said) != note.npos; });
+    return report &&
+           std::any_of(report->notes.begin(), report->notes.end(),
+                       [&](const std::string& note) { return note.find(said) != note.npos; });
   };
   EXPECT_TRUE(has("no MFU: no GPU was recorded; --device names one"));
   steps.stream(0, steps.device(0, 0, "GPU-1"), 7);
@@ -125,7 +126,8 @@ TEST(Work, WrongOnesSayHowToWriteThem) {
                                       {"step=(2 token", "--work step=(2 token"}}) {
     const auto rules = parse_work({written}, {});
     ASSERT_FALSE(rules) << written;
-    EXPECT_NE(base::to_string(rules.error()).find(said), std::string::npos) << base::to_string(rules.error());
+    EXPECT_NE(base::to_string(rules.error()).find(said), std::string::npos)
+        << base::to_string(rules.error());
     EXPECT_NE(rules.error().hint.find("decode=1 token"), std::string::npos);
   }
   EXPECT_EQ(parse_work({}, {"step=8"})->front().unit, "token");
@@ -135,14 +137,18 @@ TEST(Useful, AFormulaIsAveragedOverPayloads) {
   const auto report = Steps().report({"step/=10*payload"});
   const auto& use = *find(report, "step").utilization;
   EXPECT_DOUBLE_EQ(*use.useful_flop, 10 * (8 + 16) / 2.0);
-  EXPECT_DOUBLE_EQ(use.useful_wall_ns, (50 + 51 + 52 + 53) / 4.0) << "the mean, as that of the FLOPs";
+  EXPECT_DOUBLE_EQ(use.useful_wall_ns, (50 + 51 + 52 + 53) / 4.0)
+      << "the mean, as that of the FLOPs";
 }
 
 TEST(Useful, TheTransformer) {
-  // 2 tokens, 2 * 1000 parameters each, 4 * 3 layers * 5 hidden * 8 positions for attention; three times for training.
+  // 2 tokens, 2 * 1000 parameters each, 4 * 3 layers * 5 hidden * 8 positions for attention; three
+  // times for training.
   const auto report =
-      Steps().report({"step=transformer(params=1000, layers=3, hidden=5, tokens=2, context=payload/2*0+8, train=1)"});
-  EXPECT_DOUBLE_EQ(*find(report, "step").utilization->useful_flop, 3 * 2 * (2 * 1000 + 4 * 3 * 5 * 8));
+      Steps().report({"step=transformer(params=1000, layers=3, hidden=5, tokens=2, "
+                      "context=payload/2*0+8, train=1)"});
+  EXPECT_DOUBLE_EQ(*find(report, "step").utilization->useful_flop,
+                   3 * 2 * (2 * 1000 + 4 * 3 * 5 * 8));
 }
 
 TEST(Useful, WithoutThePayloadThereIsAReasonAndNoNumber) {
@@ -150,7 +156,8 @@ TEST(Useful, WithoutThePayloadThereIsAReasonAndNoNumber) {
   const auto& layer = find(report, "step > layer");
   EXPECT_FALSE(layer.utilization);
   ASSERT_EQ(layer.notes.size(), 1u);
-  EXPECT_NE(layer.notes[0].find("4 of 4 instances without a payload"), std::string::npos) << layer.notes[0];
+  EXPECT_NE(layer.notes[0].find("4 of 4 instances without a payload"), std::string::npos)
+      << layer.notes[0];
   EXPECT_TRUE(std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
     return note.find("'nosuch=1' matched no region") != note.npos;
   }));
@@ -173,7 +180,8 @@ TEST(Useful, MistakesAreSaid) {
     const auto parsed = parse_useful({text});
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, base::Code::kUsage) << text;
-    EXPECT_NE(parsed.error().what.find(part), std::string::npos) << text << ": " << parsed.error().what;
+    EXPECT_NE(parsed.error().what.find(part), std::string::npos)
+        << text << ": " << parsed.error().what;
   }
 }
 
@@ -189,7 +197,8 @@ TEST(ByPayload, OccurrencesOfDifferentSizesAreDifferentRegions) {
   EXPECT_EQ(find(*report, "step [16]").occurrences, 2);
   EXPECT_EQ(find(*report, "step [16] > layer").occurrences, 2);
   EXPECT_EQ(find(*report, "step").unclosed, 1) << "without a payload a range keeps its name";
-  EXPECT_DOUBLE_EQ(*find(*report, "step [16]").utilization->useful_flop, 48) << "--flops still says step";
+  EXPECT_DOUBLE_EQ(*find(*report, "step [16]").utilization->useful_flop, 48)
+      << "--flops still says step";
 }
 
 }  // namespace useful_test

@@ -73,23 +73,27 @@ struct Held {
 /// Sums of one set of regions.
 struct CpuSetSums {
   PartTimes parts;
-  std::unordered_map<std::uint64_t, std::int64_t> stacks;  ///< stack << 2 | in a call << 1 | GPU idle
-  std::unordered_map<std::uint32_t, double> waited;        ///< by stack, without idle threads'
-  double waits_ns = 0;                                     ///< all, those within calls too
-  double estimated_ns = 0;                                 ///< of those outside calls, by a scale
-  std::vector<std::int64_t> counts;                        ///< records of each counter; empty where there are none
-  std::map<std::uint32_t, std::int64_t> pool;              ///< samples of threads of a pool, by stack
+  std::unordered_map<std::uint64_t, std::int64_t>
+      stacks;                                        ///< stack << 2 | in a call << 1 | GPU idle
+  std::unordered_map<std::uint32_t, double> waited;  ///< by stack, without idle threads'
+  double waits_ns = 0;                               ///< all, those within calls too
+  double estimated_ns = 0;                           ///< of those outside calls, by a scale
+  std::vector<std::int64_t> counts;  ///< records of each counter; empty where there are none
+  std::map<std::uint32_t, std::int64_t> pool;  ///< samples of threads of a pool, by stack
   std::map<HeldKey, Held> held;
 };
 
 class CpuSums {
  public:
-  CpuSums(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
-          const std::vector<RegionKey>& keys, const std::vector<model::Region>& regions)
+  CpuSums(const Session& session, const Options& options, const Tree& tree,
+          const Contexts& contexts, const std::vector<RegionKey>& keys,
+          const std::vector<model::Region>& regions)
       : session_(session), cpu_(session.cpu), keys_(keys), regions_(regions), own_code_(session) {
-    aggregate_ = std::any_of(keys.begin(), keys.end(),
-                             [](const RegionKey& key) { return key.process == kNone && key.thread == kNone; });
-    gpu_recorded_ = !session.kernels.empty() || !session.copies.empty() || !session.graph_launches.empty();
+    aggregate_ = std::any_of(keys.begin(), keys.end(), [](const RegionKey& key) {
+      return key.process == kNone && key.thread == kNone;
+    });
+    gpu_recorded_ =
+        !session.kernels.empty() || !session.copies.empty() || !session.graph_launches.empty();
     gpu_busy();
     calls_by_thread();
     meanings();
@@ -109,7 +113,8 @@ class CpuSums {
     model::for_each_gpu_work(session_, [&](const auto& work) {
       for (const auto& each : work) {
         const std::uint32_t stream = each.stream;
-        if (stream >= session_.streams.size() || session_.streams[stream].process >= busy_.size()) continue;
+        if (stream >= session_.streams.size() || session_.streams[stream].process >= busy_.size())
+          continue;
         busy_[session_.streams[stream].process].add(each.start_ns, each.end_ns);
       }
     });
@@ -132,14 +137,16 @@ class CpuSums {
 
   void meanings() {
     meaning_.resize(cpu_.stacks.size());
-    std::vector<std::uint32_t> cuda(cpu_.stacks.size(), kNone);  // the outermost function of CUDA, by kind
+    std::vector<std::uint32_t> cuda(cpu_.stacks.size(),
+                                    kNone);  // the outermost function of CUDA, by kind
     const std::uint32_t python = part(kPython, "");
     for (std::size_t s = 0; s < cpu_.stacks.size(); ++s) {
       const model::CpuStack& stack = cpu_.stacks[s];
       const CpuFrame& frame = cpu_.frames[stack.frame];
       const std::string_view module = base::file_name(session_.strings.view(frame.module));
       if (stack.parent != kNone) cuda[s] = cuda[stack.parent];
-      if (cuda[s] == kNone && (module.starts_with("libcudart.so") || module.starts_with("libcuda.so")))
+      if (cuda[s] == kNone &&
+          (module.starts_with("libcudart.so") || module.starts_with("libcuda.so")))
         cuda[s] = part(kCuda, cuda_kind(session_.strings.view(frame.name)));
       if (cuda[s] != kNone)
         meaning_[s] = cuda[s];
@@ -153,7 +160,8 @@ class CpuSums {
     not_read_.resize(cpu_.frames.size());
     hot_line_.resize(cpu_.frames.size());
     for (const model::CpuLine& line : cpu_.lines)
-      if (line.samples >= kEnoughOfALine && line.samples > hot_line_[line.frame].samples) hot_line_[line.frame] = line;
+      if (line.samples >= kEnoughOfALine && line.samples > hot_line_[line.frame].samples)
+        hot_line_[line.frame] = line;
     for (std::uint32_t f = 0; f < cpu_.frames.size(); ++f)
       if (cpu_.frames[f].kind == model::FrameKind::kPython && cpu_.frames[f].file == 0 &&
           session_.strings.view(cpu_.frames[f].name) == model::kNotRead)
@@ -166,7 +174,9 @@ class CpuSums {
   }
 
   /// Kind and name of a part as one number.
-  std::uint32_t part(PartKind kind, std::string_view name) { return names_.intern(name) << 2 | kind; }
+  std::uint32_t part(PartKind kind, std::string_view name) {
+    return names_.intern(name) << 2 | kind;
+  }
 
   [[nodiscard]] std::uint32_t part_of_wait(model::WaitKind kind) const {
     return wait_parts_[static_cast<std::size_t>(kind)];
@@ -180,8 +190,8 @@ class CpuSums {
     return static_cast<double>(end - start - (busy != nullptr ? busy->within(start, end) : 0));
   }
 
-  /// By thread, in order, where its ranges begin and end. A thread opens none while it waits; but where /proc is read,
-  /// when a wait began is not known exactly. Empty elsewhere.
+  /// By thread, in order, where its ranges begin and end. A thread opens none while it waits; but
+  /// where /proc is read, when a wait began is not known exactly. Empty elsewhere.
   [[nodiscard]] std::vector<std::vector<std::int64_t>> edges_in_waits() const {
     std::vector<std::vector<std::int64_t>> edges(session_.threads.size());
     if (cpu_.unwinding != "none") return edges;
@@ -245,7 +255,9 @@ class CpuSums {
     const std::size_t not_holders = points.size();
     for (std::uint32_t i = 0; i < cpu_.waits.size(); ++i) {
       const CpuWait& wait = cpu_.waits[i];
-      if (wait.holder == kNone || thread_of(wait.thread) == kNone || thread_of(wait.holder) == kNone) continue;
+      if (wait.holder == kNone || thread_of(wait.thread) == kNone ||
+          thread_of(wait.holder) == kNone)
+        continue;
       const std::int64_t middle = std::midpoint(wait.start_ns, wait.end_ns);
       points.push_back({middle, middle, thread_of(wait.holder)});
       source.push_back(i);
@@ -265,11 +277,11 @@ class CpuSums {
         ++sums.stacks[stack << 2 | (calls.holds(point.start_ns) ? 2u : 0u) | (idle ? 1u : 0u)];
       } else if (p >= not_holders) {
         const auto entries = point_sets_.of(point_sets_.of_context[contexts.of_launch[p]]);
-        const auto primary =
-            std::find_if(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); });
+        const auto primary = std::find_if(entries.begin(), entries.end(),
+                                          [&](const SetEntry& e) { return is_primary(e); });
         const CpuWait& wait = cpu_.waits[source[p]];
-        add_held(point_sums_[set_of_wait[source[p]]], wait, primary == entries.end() ? kNone : primary->region,
-                 name_of(wait.kind));
+        add_held(point_sums_[set_of_wait[source[p]]], wait,
+                 primary == entries.end() ? kNone : primary->region, name_of(wait.kind));
       } else if (p >= not_pool_waits) {
         add_held(sums, pool_waiting[source[p]], kNone, "pool");
       } else if (p >= not_pool) {
@@ -283,7 +295,8 @@ class CpuSums {
         const CpuWait& wait = cpu_.waits[source[p]];
         const double weight = wait.weight;
         const double length = weight * static_cast<double>(point.end_ns - point.start_ns);
-        const double inside = weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
+        const double inside =
+            weight * static_cast<double>(calls.within(point.start_ns, point.end_ns));
         const double outside = length - inside;
         sums.waits_ns += length;
         if (own_code_.delays(wait)) sums.waited[wait.stack] += outside;
@@ -292,21 +305,26 @@ class CpuSums {
         sums.parts[part_of_wait(wait.kind)].add(outside, length > 0 ? idle * outside / length : 0);
         if (weight != 1) sums.estimated_ns += outside;
         set_of_wait[source[p]] = point_sets_.of_context[contexts.of_launch[p]];
-        if (wait.holder != kNone && thread_of(wait.holder) == kNone) add_held(sums, wait, kNone, name_of(wait.kind));
+        if (wait.holder != kNone && thread_of(wait.holder) == kNone)
+          add_held(sums, wait, kNone, name_of(wait.kind));
       }
     }
   }
 
-  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region, std::string_view kind) const {
+  void add_held(CpuSetSums& sums, const CpuWait& wait, std::uint32_t region,
+                std::string_view kind) const {
     Held& held = sums.held[{wait.holder, region, kind}];
     held.ns += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
-    auto at = std::lower_bound(cpu_.samples.begin(), cpu_.samples.end(), std::pair(wait.holder, wait.start_ns),
+    auto at = std::lower_bound(cpu_.samples.begin(), cpu_.samples.end(),
+                               std::pair(wait.holder, wait.start_ns),
                                [](const model::CpuSample& sample, const auto& wanted) {
                                  return std::pair(sample.thread, sample.at_ns) < wanted;
                                });
-    for (int left = 8; left > 0 && at != cpu_.samples.end() && at->thread == wait.holder && at->at_ns < wait.end_ns;
+    for (int left = 8; left > 0 && at != cpu_.samples.end() && at->thread == wait.holder &&
+                       at->at_ns < wait.end_ns;
          --left)
-      if (const std::uint32_t frame = telling_frame(cpu_, (at++)->stack); frame != kNone && !not_read_[frame])
+      if (const std::uint32_t frame = telling_frame(cpu_, (at++)->stack);
+          frame != kNone && !not_read_[frame])
         ++held.doing[frame];
   }
 
@@ -316,16 +334,21 @@ class CpuSums {
     call_sums_.resize(call_sets_.size());
     for (std::size_t l = 0; l < session_.launches.size(); ++l) {
       const model::Launch& call = session_.launches[l];
-      if (call.end_ns == kOpen || call.end_ns < call.start_ns || call.thread >= session_.threads.size()) continue;
+      if (call.end_ns == kOpen || call.end_ns < call.start_ns ||
+          call.thread >= session_.threads.size())
+        continue;
       CpuSetSums& sums = call_sums_[call_sets_.of_context[contexts.of_launch[l]]];
-      sums.parts[part(kCuda, call_kind(session_, call))].add(static_cast<double>(call.end_ns - call.start_ns),
-                                                             idle_ns(call.thread, call.start_ns, call.end_ns));
+      sums.parts[part(kCuda, call_kind(session_, call))].add(
+          static_cast<double>(call.end_ns - call.start_ns),
+          idle_ns(call.thread, call.start_ns, call.end_ns));
     }
   }
 
-  /// The region of the aggregate (of a process where there is none) in which it is drawn, or that of another domain.
+  /// The region of the aggregate (of a process where there is none) in which it is drawn, or that
+  /// of another domain.
   [[nodiscard]] bool is_primary(const SetEntry& entry) const {
-    return entry.exclusive && !entry.inherited && entry.region < keys_.size() && keys_[entry.region].thread == kNone &&
+    return entry.exclusive && !entry.inherited && entry.region < keys_.size() &&
+           keys_[entry.region].thread == kNone &&
            (!aggregate_ || keys_[entry.region].process == kNone);
   }
 
@@ -349,13 +372,15 @@ class CpuSums {
 
   [[nodiscard]] const OwnCode& own_code() const { return own_code_; }
 
-  /// What no region draws. Of threads that neither opened a range nor called CUDA their samples, and no waits.
+  /// What no region draws. Of threads that neither opened a range nor called CUDA their samples,
+  /// and no waits.
   [[nodiscard]] base::Held<CpuWork> outside() const {
     std::vector<Use> uses;
     const auto add = [&](const Sets& sets, const std::vector<CpuSetSums>& sums) {
       for (std::size_t s = 0; s < sums.size(); ++s) {
         const auto entries = sets.of(static_cast<std::uint32_t>(s));
-        if (std::none_of(entries.begin(), entries.end(), [&](const SetEntry& e) { return is_primary(e); }))
+        if (std::none_of(entries.begin(), entries.end(),
+                         [&](const SetEntry& e) { return is_primary(e); }))
           uses.push_back({&sums[s], true, true});
       }
     };
@@ -372,9 +397,9 @@ class CpuSums {
     return work_of(uses, {});
   }
 
-  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread waited for; while
-  /// that waits for children, what they ran and waited for. Of other threads those waits which are never for work: for
-  /// the GIL and for a core.
+  /// The program with all its threads: what they ran, their CUDA calls, and what its first thread
+  /// waited for; while that waits for children, what they ran and waited for. Of other threads
+  /// those waits which are never for work: for the GIL and for a core.
   [[nodiscard]] base::Held<CpuWork> whole() const {
     CpuSetSums all;
     const auto calls_of = [&](std::uint32_t thread) -> const Stretches& {
@@ -394,19 +419,23 @@ class CpuSums {
       const model::CpuThread& thread = cpu_.threads[wait.thread];
       if (wait.holder != kNone) add_held(all, wait, kNone, name_of(wait.kind));
       const double length = static_cast<double>(wait.end_ns - wait.start_ns);
-      const auto inside = static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
-      const auto busy = static_cast<double>(busy_by_pid(thread.pid).within(wait.start_ns, wait.end_ns));
+      const auto inside =
+          static_cast<double>(calls_of(thread.thread).within(wait.start_ns, wait.end_ns));
+      const auto busy =
+          static_cast<double>(busy_by_pid(thread.pid).within(wait.start_ns, wait.end_ns));
       const auto times = static_cast<double>(wait.weight);
-      all.parts[part_of_wait(wait.kind)].add((length - inside) * times,
-                                             std::max(0.0, length - std::max(busy, inside)) * times);
+      all.parts[part_of_wait(wait.kind)].add(
+          (length - inside) * times, std::max(0.0, length - std::max(busy, inside)) * times);
       all.waits_ns += length * times;
     };
     for (const model::CpuWait& wait : cpu_.waits) {
       const model::CpuThread& thread = cpu_.threads[wait.thread];
       if (own_code_.delays(wait))
         all.waited[wait.stack] += wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
-      const bool of_any = wait.kind == model::WaitKind::kGil || wait.kind == model::WaitKind::kPreempted;
-      const bool of_first = thread.pid == first && thread.tid == first && wait.kind != model::WaitKind::kChild;
+      const bool of_any =
+          wait.kind == model::WaitKind::kGil || wait.kind == model::WaitKind::kPreempted;
+      const bool of_first =
+          thread.pid == first && thread.tid == first && wait.kind != model::WaitKind::kChild;
       if (of_any || of_first) waited(wait);
     }
     std::ranges::for_each(waits_of_children(session_, first), waited);
@@ -421,9 +450,11 @@ class CpuSums {
     return work_of({{&all, true, true}}, wall);
   }
 
-  /// Without a wall time: of what samples, calls and waits come to. `at_least`: of more than that where they come to
-  /// more than chance adds, as those of all threads do while a start/end range is open.
-  [[nodiscard]] base::Held<CpuWork> work_of(const std::vector<Use>& uses, std::optional<double> wall_ns,
+  /// Without a wall time: of what samples, calls and waits come to. `at_least`: of more than that
+  /// where they come to more than chance adds, as those of all threads do while a start/end range
+  /// is open.
+  [[nodiscard]] base::Held<CpuWork> work_of(const std::vector<Use>& uses,
+                                            std::optional<double> wall_ns,
                                             bool at_least = false) const {
     CpuWork work;
     work.interval_ns = static_cast<double>(cpu_.interval_ns);
@@ -475,11 +506,13 @@ class CpuSums {
       }
     }
     counters(records, work);
-    if (work.samples == 0 && recorded <= 0 && work.counters.empty() && work.pool_samples == 0) return {};
+    if (work.samples == 0 && recorded <= 0 && work.counters.empty() && work.pool_samples == 0)
+      return {};
     work.pool_ns = static_cast<double>(work.pool_samples) * interval;
     holders(held, work);
     if (wall_ns && !at_least && estimated > 0) {
-      const double most = *wall_ns - recorded + estimated - (cpu_.kernel ? static_cast<double>(outside) * interval : 0);
+      const double most = *wall_ns - recorded + estimated -
+                          (cpu_.kernel ? static_cast<double>(outside) * interval : 0);
       const double more = std::max(0.0, cpu_.kernel ? most : std::min(most, estimated)) - estimated;
       add_to_waits(parts, more);
       recorded += more;
@@ -487,7 +520,8 @@ class CpuSums {
     }
     const double chance = 3 * interval * std::sqrt(static_cast<double>(outside) + 1);
     double wall = recorded + static_cast<double>(outside) * interval;
-    if (wall_ns && (!at_least || wall <= *wall_ns + chance)) wall = std::max(*wall_ns, at_least ? recorded : 0);
+    if (wall_ns && (!at_least || wall <= *wall_ns + chance))
+      wall = std::max(*wall_ns, at_least ? recorded : 0);
     double rest = std::max(0.0, wall - recorded);
     // Samples of the kernel are missing: what they would have been, where that is more than chance.
     double missing = 0;
@@ -495,7 +529,8 @@ class CpuSums {
       const double gap = rest - static_cast<double>(outside) * interval;
       if (gap > chance) missing = gap;
     }
-    double idle_rest = outside > 0 ? static_cast<double>(outside_idle) / static_cast<double>(outside) : 1;
+    double idle_rest =
+        outside > 0 ? static_cast<double>(outside_idle) / static_cast<double>(outside) : 1;
     if (missing > 0) {
       parts[kernel_].add(missing, missing * idle_rest);
       rest -= missing;
@@ -509,7 +544,8 @@ class CpuSums {
     if (outside > 0) {
       const double each = rest / static_cast<double>(outside);
       for (const auto& [name, count] : counts)
-        parts[name].add(static_cast<double>(count.first) * each, static_cast<double>(count.second) * each);
+        parts[name].add(static_cast<double>(count.first) * each,
+                        static_cast<double>(count.second) * each);
     } else if (rest > 0) {
       parts[unknown_].add(rest, rest);  // too short for a sample
     }
@@ -518,7 +554,8 @@ class CpuSums {
     for (const auto& [name, time] : parts) {
       const std::size_t kind = name & 3;
       if (time.ns <= 0) continue;
-      work.parts.push_back({std::string(kPartKinds[kind]), std::string(names_.view(name >> 2)), time.ns, time.idle_ns});
+      work.parts.push_back({std::string(kPartKinds[kind]), std::string(names_.view(name >> 2)),
+                            time.ns, time.idle_ns});
       totals[kind]->ns += time.ns;
       totals[kind]->gpu_idle_ns += time.idle_ns;
     }
@@ -545,8 +582,9 @@ class CpuSums {
       holder.kind = key.kind;
       holder.thread = fmt::format("{} ({})", session_.strings.view(thread.name), thread.tid);
       if (key.region < regions_.size()) holder.range = model::path_text(regions_[key.region]);
-      const auto most = std::max_element(each.doing.begin(), each.doing.end(),
-                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto most =
+          std::max_element(each.doing.begin(), each.doing.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
       if (most != each.doing.end()) holder.doing = function_of(session_, most->first).name;
       holder.ns = each.ns;
       work.holders.push_back(std::move(holder));
@@ -554,33 +592,37 @@ class CpuSums {
     longest_holders(work.holders);
   }
 
-  /// What was sampled and never recorded is absent; what is recorded each time, or nearly, is 0. Of n records that
-  /// represent w events each the number of events varies by n w (w - 1): by nothing where each was recorded.
+  /// What was sampled and never recorded is absent; what is recorded each time, or nearly, is 0. Of
+  /// n records that represent w events each the number of events varies by n w (w - 1): by nothing
+  /// where each was recorded.
   void counters(const std::vector<std::int64_t>& records, CpuWork& work) const {
     for (std::size_t c = 0; c < records.size(); ++c) {
       const model::CpuCounter& counter = cpu_.counters[c];
       const double weight = counter.weight, more = std::max(0.0, weight - 1);
       if (records[c] == 0 && (more > kHardlyAnyLost || counter.running < 1)) continue;
       const auto count = static_cast<double>(records[c]);
-      work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c], count * weight,
-                               std::sqrt(count * weight * more)});
+      work.counters.push_back({std::string(session_.strings.view(counter.name)), records[c],
+                               count * weight, std::sqrt(count * weight * more)});
     }
   }
 
-  /// Waits that were scaled come to what the wall time leaves beside samples and calls; their kinds keep their
-  /// shares.
+  /// Waits that were scaled come to what the wall time leaves beside samples and calls; their kinds
+  /// keep their shares.
   static void add_to_waits(PartTimes& parts, double more) {
     double all = 0;
     for (const auto& [name, time] : parts) all += (name & 3) == kWaiting ? time.ns : 0;
     for (auto& [name, time] : parts)
-      if ((name & 3) == kWaiting && all > 0) time = {time.ns * (1 + more / all), time.idle_ns * (1 + more / all)};
+      if ((name & 3) == kWaiting && all > 0)
+        time = {time.ns * (1 + more / all), time.idle_ns * (1 + more / all)};
   }
 
-  /// Of samples of Python code some lack its functions: those of the others represent them, in sum and by themselves.
+  /// Of samples of Python code some lack its functions: those of the others represent them, in sum
+  /// and by themselves.
   struct PythonScale {
     double own = 1, total = 1;
   };
-  [[nodiscard]] PythonScale python_scale(const std::unordered_map<std::uint64_t, std::int64_t>& stacks) const {
+  [[nodiscard]] PythonScale python_scale(
+      const std::unordered_map<std::uint64_t, std::int64_t>& stacks) const {
     if (std::find(not_read_.begin(), not_read_.end(), true) == not_read_.end()) return {};
     std::int64_t read = 0, unread = 0, own_read = 0, own_unread = 0;
     for (const auto& [key, count] : stacks) {
@@ -620,14 +662,17 @@ class CpuSums {
   }
 
   using StackCounts = std::unordered_map<std::uint64_t, std::int64_t>;
-  void functions(const StackCounts& stacks, double each, const StackCounts& pool, CpuWork& work) const {
+  void functions(const StackCounts& stacks, double each, const StackCounts& pool,
+                 CpuWork& work) const {
     const PythonScale python = python_scale(stacks);
     std::unordered_map<std::uint32_t, std::pair<double, double>> of_frame;
     add_functions(stacks, each, of_frame);
     add_functions(pool, work.interval_ns, of_frame);
     std::vector<std::uint32_t> frames;
     for (auto& [frame, ns] : of_frame) {
-      if (cpu_.frames[frame].kind == model::FrameKind::kCut || (not_read_[frame] && python.total > 1)) continue;
+      if (cpu_.frames[frame].kind == model::FrameKind::kCut ||
+          (not_read_[frame] && python.total > 1))
+        continue;
       frames.push_back(frame);
       if (cpu_.frames[frame].kind != model::FrameKind::kPython) continue;
       ns.first *= python.own;
@@ -635,8 +680,8 @@ class CpuSums {
     }
     const auto take = [&](auto value, std::vector<model::CpuFunction>& out) {
       const std::size_t count = std::min(frames.size(), kMostFunctions);
-      std::partial_sort(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(count), frames.end(),
-                        [&](std::uint32_t a, std::uint32_t b) {
+      std::partial_sort(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(count),
+                        frames.end(), [&](std::uint32_t a, std::uint32_t b) {
                           const double x = value(of_frame.at(a)), y = value(of_frame.at(b));
                           return x != y ? x > y : a < b;
                         });
@@ -666,7 +711,7 @@ class CpuSums {
   model::Strings names_;
   std::vector<std::uint32_t> meaning_;
   std::vector<model::CpuLine> hot_line_;  ///< of each frame; line 0: unknown
-  std::vector<bool> not_read_;            ///< frames in place of Python functions that were not read
+  std::vector<bool> not_read_;  ///< frames in place of Python functions that were not read
   std::uint32_t unknown_ = 0, kernel_ = 0, unrecorded_wait_ = 0;
   std::uint32_t wait_parts_[std::size(model::kWaitNames)] = {};
   std::vector<bool> in_range_;  ///< samples of a pool that count in a range
@@ -676,8 +721,9 @@ class CpuSums {
 
 }  // namespace
 
-void add_cpu(const Session& session, const Options& options, const Tree& tree, const Contexts& contexts,
-             const std::vector<RegionKey>& keys, model::Report& report, base::Held<CpuWork>& whole) {
+void add_cpu(const Session& session, const Options& options, const Tree& tree,
+             const Contexts& contexts, const std::vector<RegionKey>& keys, model::Report& report,
+             base::Held<CpuWork>& whole) {
   if (session.cpu.interval_ns <= 0 ||
       (session.cpu.samples.empty() && session.cpu.waits.empty() && session.cpu.counts.empty()))
     return;
@@ -688,10 +734,13 @@ void add_cpu(const Session& session, const Options& options, const Tree& tree, c
   report.waits = waits_by_function(session, sums.own_code().code());
   if (keys.empty()) whole = sums.whole();
   base::parallel_for(
-      report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads, [&](std::size_t r) {
+      report.regions.size(), session.cpu.samples.size() < 20000 ? 1 : options.threads,
+      [&](std::size_t r) {
         model::Region& region = report.regions[r];
-        const auto wall = region.occurrences > 0 ? std::optional(region.wall.inclusive_ns) : std::nullopt;
-        region.cpu = sums.work_of(uses[r], wall, region.kind != model::RangeKind::kPushPop || region.unclosed > 0);
+        const auto wall =
+            region.occurrences > 0 ? std::optional(region.wall.inclusive_ns) : std::nullopt;
+        region.cpu = sums.work_of(uses[r], wall,
+                                  region.kind != model::RangeKind::kPushPop || region.unclosed > 0);
       });
 }
 

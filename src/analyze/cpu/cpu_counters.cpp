@@ -29,10 +29,11 @@ CounterSums sums_of(const model::CpuWork& work) {
   return sums;
 }
 
-/// Nothing where the region lacks one of its counters. The deviation of a formula is that of its counters, one by one.
-std::optional<model::Metric> metric_of(const model::GroupMetric& metric,
-                                       const std::map<std::string_view, const CpuCounterSum*>& counters,
-                                       double occurrences) {
+/// Nothing where the region lacks one of its counters. The deviation of a formula is that of its
+/// counters, one by one.
+std::optional<model::Metric> metric_of(
+    const model::GroupMetric& metric,
+    const std::map<std::string_view, const CpuCounterSum*>& counters, double occurrences) {
   const auto value = [&](std::string_view moved) {
     return metric.formula.evaluate([&](std::string_view name) -> std::optional<double> {
       const CpuCounterSum& sum = *counters.at(name);
@@ -57,7 +58,8 @@ std::optional<model::Metric> metric_of(const model::GroupMetric& metric,
   out.min = std::max(0.0, out.value - wide);
   out.max = out.value + wide;
   if (wide > kMostUnsure * out.value && wide > 0) {
-    out.absent = fmt::format("{} records bound it only to {:.3g} to {:.3g}", out.rounds, out.min, out.max);
+    out.absent =
+        fmt::format("{} records bound it only to {:.3g} to {:.3g}", out.rounds, out.min, out.max);
     out.value = 0;
   }
   return out;
@@ -96,10 +98,12 @@ void add_cpu_metrics(std::span<const model::MetricGroup> groups, model::Report& 
       std::map<std::string_view, const CpuCounterSum*> counters;
       for (const model::GroupCounter& counter : group.counters)
         for (const std::string& name : counter.any)
-          if (const auto sum = sums.find(name); sum != sums.end()) counters.try_emplace(counter.alias, &sum->second);
+          if (const auto sum = sums.find(name); sum != sums.end())
+            counters.try_emplace(counter.alias, &sum->second);
       for (const model::GroupMetric& metric : group.metrics) {
         const auto& names = metric.formula.names();
-        if (!std::all_of(names.begin(), names.end(), [&](const auto& name) { return counters.contains(name); }))
+        if (!std::all_of(names.begin(), names.end(),
+                         [&](const auto& name) { return counters.contains(name); }))
           continue;
         auto value = metric_of(metric, counters, static_cast<double>(region.occurrences));
         if (!value || !region.metrics.try_emplace(metric.name, std::move(*value)).second) continue;

@@ -12,7 +12,8 @@
 namespace rangescope::analyze {
 namespace {
 
-/// One thread, sampled every 10 ns, in a program with functions of its own, of a library and of Python.
+/// One thread, sampled every 10 ns, in a program with functions of its own, of a library and of
+/// Python.
 struct Sampled : testing::SessionBuilder {
   std::uint32_t p = process(1), t = thread(p, 2);
   Sampled() {
@@ -26,7 +27,9 @@ struct Sampled : testing::SessionBuilder {
     frame.name = session.strings.intern(name);
     frame.module = session.strings.intern(module);
     std::uint32_t number = 0;
-    const auto same = [&](const model::CpuFrame& f) { return f.name == frame.name && f.module == frame.module; };
+    const auto same = [&](const model::CpuFrame& f) {
+      return f.name == frame.name && f.module == frame.module;
+    };
     const auto at = std::find_if(session.cpu.frames.begin(), session.cpu.frames.end(), same);
     number = static_cast<std::uint32_t>(at - session.cpu.frames.begin());
     if (at == session.cpu.frames.end()) session.cpu.frames.push_back(frame);
@@ -34,7 +37,8 @@ struct Sampled : testing::SessionBuilder {
     return static_cast<std::uint32_t>(session.cpu.stacks.size() - 1);
   }
   void samples(std::int64_t from, std::int64_t to, std::uint32_t stack) {
-    for (std::int64_t at = from + 5; at < to; at += 10) session.cpu.samples.push_back({at, 0, stack});
+    for (std::int64_t at = from + 5; at < to; at += 10)
+      session.cpu.samples.push_back({at, 0, stack});
   }
   void wait(std::int64_t from, std::int64_t to, model::WaitKind kind) {
     session.cpu.waits.push_back({from, to, 0, kNone, kind});
@@ -112,7 +116,8 @@ TEST(Cpu, WhatNoRangeHoldsHasASplitAndFunctionsToo) {
     EXPECT_NEAR(outside.cuda.ns, 50, 1e-9);
     ASSERT_EQ(outside.functions.size(), 1u);  // main called it, and ran itself in the range alone
     EXPECT_EQ(outside.functions[0].name, "setup");
-    EXPECT_NEAR(outside.functions[0].self_ns, 270, 1e-9);  // also the call, in which no sample was taken
+    EXPECT_NEAR(outside.functions[0].self_ns, 270,
+                1e-9);  // also the call, in which no sample was taken
     ASSERT_EQ(outside.stacks.size(), 1u);
     EXPECT_EQ(outside.stacks[0].samples, 22);
   }
@@ -135,7 +140,8 @@ TEST(Cpu, CallsAreTheirOwnPartAndHoldTheirWaits) {
   EXPECT_NEAR(part(step, "cuda", "synchronize"), 300, 1e-9);
   EXPECT_NEAR(step.cpu->waiting.ns, 0, 1e-9);
   EXPECT_NEAR(step.cpu->native.ns, 650, 1e-9);
-  // The GPU was busy from 300 to 700: in all of the synchronization, and in 100 of 650 of the program's own.
+  // The GPU was busy from 300 to 700: in all of the synchronization, and in 100 of 650 of the
+  // program's own.
   EXPECT_NEAR(step.cpu->cuda.gpu_idle_ns, 50, 1e-9);
   EXPECT_NEAR(step.cpu->native.gpu_idle_ns, 550, 15);
 }
@@ -166,14 +172,18 @@ TEST(CpuCounters, BelongToTheRangeOfTheirThreadAndMakeMetrics) {
   const auto cycles = add_counter(program, "cycles", 1000, 1100),
              instructions = add_counter(program, "instructions", 1000, 1000),
              faults = add_counter(program, "page-faults", 1, 1);
-  for (std::int64_t at = 0; at < 20'000; at += 20) program.session.cpu.counts.push_back({at, 0, cycles});
-  for (std::int64_t at = 0; at < 20'000; at += 10) program.session.cpu.counts.push_back({at, 0, instructions});
+  for (std::int64_t at = 0; at < 20'000; at += 20)
+    program.session.cpu.counts.push_back({at, 0, cycles});
+  for (std::int64_t at = 0; at < 20'000; at += 10)
+    program.session.cpu.counts.push_back({at, 0, instructions});
   program.session.cpu.counts.push_back({15'000, 0, faults});
   Reference reference;
   model::MetricGroup group;
-  group.counters = {{"c", {"cycles"}, {}}, {"i", {"instructions"}, {}}, {"m", {"cache-misses"}, {}}};
+  group.counters = {
+      {"c", {"cycles"}, {}}, {"i", {"instructions"}, {}}, {"m", {"cache-misses"}, {}}};
   group.metrics.push_back({"cpu_ipc", "IPC", "1/cycle", *base::Formula::parse("i / c"), "", true});
-  group.metrics.push_back({"cpu_llc_mpki", "MPKI", "count", *base::Formula::parse("1000 * m / i"), "", true});
+  group.metrics.push_back(
+      {"cpu_llc_mpki", "MPKI", "count", *base::Formula::parse("1000 * m / i"), "", true});
   reference.cpu.push_back(std::move(group));
   const auto report = answer(program.session, {}, reference);
   ASSERT_TRUE(report);
@@ -200,7 +210,8 @@ TEST(CpuCounters, AFewRecordsAreNoNumber) {
   program.range(program.t, "none", 200, 300);
   program.samples(0, 300, program.main);
   const auto cycles = add_counter(program, "cycles", 1000, 1000);
-  for (std::int64_t at = 0; at < 40; at += 10) program.session.cpu.counts.push_back({at, 0, cycles});
+  for (std::int64_t at = 0; at < 40; at += 10)
+    program.session.cpu.counts.push_back({at, 0, cycles});
   const auto report = answer(program.session, {}, Reference());
   ASSERT_TRUE(report);
   const model::Metric& few = named(*report, "short").metrics.at("cpu_cycles");
@@ -214,8 +225,10 @@ TEST(CpuCounters, ALostRecordCostsLittleOfTheOthers) {
   program.range(program.t, "sleeps", 0, 1000);
   program.range(program.t, "runs", 2000, 3000);
   program.samples(0, 3000, program.main);
-  const auto switches = add_counter(program, "context-switches", 1, 101 / 100.0);  // the kernel counted 101
-  for (std::int64_t at = 0; at < 1000; at += 10) program.session.cpu.counts.push_back({at, 0, switches});
+  const auto switches =
+      add_counter(program, "context-switches", 1, 101 / 100.0);  // the kernel counted 101
+  for (std::int64_t at = 0; at < 1000; at += 10)
+    program.session.cpu.counts.push_back({at, 0, switches});
   const auto report = answer(program.session, {}, Reference());
   ASSERT_TRUE(report);
   const model::Metric& many = named(*report, "sleeps").metrics.at("cpu_context_switches");
@@ -238,7 +251,8 @@ TEST(Cpu, CausesAreNamedInWords) {
   Sampled program;
   program.range(program.t, "decode", 0, 1000);
   program.samples(0, 700, program.stack(program.main, "forward", "", model::FrameKind::kPython));
-  program.session.cpu.frames.back().file = program.session.strings.intern("/site-packages/llama.py");
+  program.session.cpu.frames.back().file =
+      program.session.strings.intern("/site-packages/llama.py");
   program.wait(700, 1000, model::WaitKind::kIo);
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
@@ -305,7 +319,8 @@ TEST(Cpu, OfAStartEndRangeAllThreadsAddUp) {
   program.range(other, "part", 0, 10'000);
   program.wait(0, 10'000, model::WaitKind::kLock);
   program.session.cpu.waits.push_back({4000, 10'000, 1, kNone, model::WaitKind::kSleep});
-  for (std::int64_t at = 5; at < 4000; at += 10) program.session.cpu.samples.push_back({at, 1, program.main});
+  for (std::int64_t at = 5; at < 4000; at += 10)
+    program.session.cpu.samples.push_back({at, 1, program.main});
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
   const model::Region &span = named(*report, "span"), &in = named(*report, "part");
@@ -323,7 +338,8 @@ TEST(Cpu, APoolWorksForTheRangeOfWhoStartedIt) {
   const auto begin = program.stack(kNone, "gomp_thread_start", "/lib/libgomp.so.1");
   const auto works = program.stack(begin, "fit._omp_fn.0", "/bin/app");
   const auto spins = program.stack(begin, "gomp_team_barrier_wait_end", "/lib/libgomp.so.1");
-  for (std::int64_t at = 5; at < 600; at += 10) program.session.cpu.samples.push_back({at, 1, works});
+  for (std::int64_t at = 5; at < 600; at += 10)
+    program.session.cpu.samples.push_back({at, 1, works});
   for (std::int64_t at = 605; at < 2000; at += 10)
     program.session.cpu.samples.push_back({at, 1, at < 1500 ? spins : works});
   const auto report = analyze(program.session);
@@ -346,14 +362,16 @@ TEST(Cpu, APoolWorksForTheThreadThatUsesIt) {
   program.session.cpu.threads.push_back({1, 4, 0, kNone, 0});  // the first thread started it
   program.range(program.t, "reads", 0, 1000);
   program.range(user, "fits", 0, 1000);
-  const auto own =
-      program.stack(program.stack(program.main, "GOMP_parallel", "/lib/libgomp.so.1"), "fit._omp_fn.0", "/bin/app");
+  const auto own = program.stack(program.stack(program.main, "GOMP_parallel", "/lib/libgomp.so.1"),
+                                 "fit._omp_fn.0", "/bin/app");
   const auto begin = program.stack(kNone, "gomp_thread_start", "/lib/libgomp.so.1");
   const auto works = program.stack(begin, "fit._omp_fn.0", "/bin/app");
   program.samples(0, 1000, program.main);
   for (std::int64_t at = 5; at < 600; at += 10) program.session.cpu.samples.push_back({at, 1, own});
-  for (std::int64_t at = 605; at < 1000; at += 10) program.session.cpu.samples.push_back({at, 1, program.main});
-  for (std::int64_t at = 5; at < 800; at += 10) program.session.cpu.samples.push_back({at, 2, works});
+  for (std::int64_t at = 605; at < 1000; at += 10)
+    program.session.cpu.samples.push_back({at, 1, program.main});
+  for (std::int64_t at = 5; at < 800; at += 10)
+    program.session.cpu.samples.push_back({at, 2, works});
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
   EXPECT_NEAR(named(*report, "fits").cpu->pool_samples, 60, 1);
@@ -372,7 +390,8 @@ TEST(Cpu, TheLastWorkerOfAPoolIsNamed) {
   const auto works = program.stack(inside, "fit._omp_fn.0", "/bin/app");
   const auto begin = program.stack(kNone, "gomp_thread_start", "/lib/libgomp.so.1");
   const auto worker = program.stack(begin, "fit._omp_fn.0", "/bin/app");
-  for (int at = 0; at < 30; ++at) program.session.cpu.samples.push_back({at * kMs, 0, at < 20 ? works : spins});
+  for (int at = 0; at < 30; ++at)
+    program.session.cpu.samples.push_back({at * kMs, 0, at < 20 ? works : spins});
   program.session.cpu.waits.push_back({30 * kMs, 90 * kMs, 0, spins, model::WaitKind::kLock});
   for (int at = 0; at < 40; ++at) program.session.cpu.samples.push_back({at * kMs, 1, worker});
   for (int at = 0; at < 90; ++at) program.session.cpu.samples.push_back({at * kMs + 1, 2, worker});
@@ -381,7 +400,8 @@ TEST(Cpu, TheLastWorkerOfAPoolIsNamed) {
   const model::Region& fit = named(*report, "fit");
   ASSERT_EQ(fit.cpu->holders.size(), 1u);
   const model::CpuHolder& holder = fit.cpu->holders[0];
-  EXPECT_EQ(holder.kind + ": " + holder.thread + " running " + holder.doing, "pool: slow (4) running fit._omp_fn.0");
+  EXPECT_EQ(holder.kind + ": " + holder.thread + " running " + holder.doing,
+            "pool: slow (4) running fit._omp_fn.0");
   EXPECT_NEAR(holder.ns, 70e6, 1e6);
 }
 
@@ -395,9 +415,10 @@ TEST(Cpu, WhoHasALockIsNamedWithItsRangeAndFunction) {
   model::CpuWait wait{400, 1000, 0, kNone, model::WaitKind::kGil};
   wait.holder = 1;
   program.session.cpu.waits.push_back(wait);
-  const auto parse =
-      program.stack(program.stack(kNone, "parse", "", model::FrameKind::kPython), "strtod", "/lib/libc.so.6");
-  for (std::int64_t at = 5; at < 2000; at += 10) program.session.cpu.samples.push_back({at, 1, parse});
+  const auto parse = program.stack(program.stack(kNone, "parse", "", model::FrameKind::kPython),
+                                   "strtod", "/lib/libc.so.6");
+  for (std::int64_t at = 5; at < 2000; at += 10)
+    program.session.cpu.samples.push_back({at, 1, parse});
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
   const model::Region& decode = named(*report, "decode");
@@ -443,8 +464,10 @@ TEST(Cpu, ThreadsThatWaitForTheGilAreOfTheProgramWithoutRanges) {
   Sampled program;
   program.session.processes[program.p].parent_pid = 0;
   program.session.end_ns = 1000;
-  for (const std::uint32_t tid : {1u, 5u, 6u}) program.session.cpu.threads.push_back({1, tid, 0, kNone});
-  for (int i = 0; i < 50; ++i) program.session.cpu.samples.push_back({i * 20, i % 2 == 0 ? 2u : 3u, program.main});
+  for (const std::uint32_t tid : {1u, 5u, 6u})
+    program.session.cpu.threads.push_back({1, tid, 0, kNone});
+  for (int i = 0; i < 50; ++i)
+    program.session.cpu.samples.push_back({i * 20, i % 2 == 0 ? 2u : 3u, program.main});
   program.session.cpu.waits = {{0, 1000, 1, kNone, model::WaitKind::kLock},  // join()
                                {0, 1000, 2, kNone, model::WaitKind::kGil},
                                {0, 1000, 3, kNone, model::WaitKind::kGil},
@@ -474,7 +497,8 @@ TEST(Cpu, ThreadsThatWaitForTheGilAreOfTheProgramWithoutRanges) {
   EXPECT_EQ(part(named(*report, "program"), "waiting", "child"), 0);
 }
 
-// `sh -c 'sleep | work'`: while the shell waits, one child sleeps from 100 to 700, the other reads until it works.
+// `sh -c 'sleep | work'`: while the shell waits, one child sleeps from 100 to 700, the other reads
+// until it works.
 TEST(Cpu, WhatChildrenWaitForIsWhatTheirParentWaitsFor) {
   Sampled program;
   program.session.processes[program.p].parent_pid = 0;
@@ -487,17 +511,20 @@ TEST(Cpu, WhatChildrenWaitForIsWhatTheirParentWaitsFor) {
     child.end_ns = pid == 2 ? 700 : 900;
     program.session.processes.push_back(child);
   }
-  for (const std::uint32_t pid : {1u, 2u, 3u}) program.session.cpu.threads.push_back({pid, pid, 0, kNone});
+  for (const std::uint32_t pid : {1u, 2u, 3u})
+    program.session.cpu.threads.push_back({pid, pid, 0, kNone});
   program.session.cpu.waits = {{50, 950, 1, kNone, model::WaitKind::kChild},
                                {100, 700, 2, kNone, model::WaitKind::kSleep},
                                {100, 800, 3, kNone, model::WaitKind::kIo}};
-  for (int at = 805; at < 900; at += 10) program.session.cpu.samples.push_back({at, 3, program.main});
+  for (int at = 805; at < 900; at += 10)
+    program.session.cpu.samples.push_back({at, 3, program.main});
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
   const model::Region& whole = named(*report, "program");
   EXPECT_NEAR(part(whole, "waiting", "sleep"), 600, 1e-9);
   EXPECT_NEAR(part(whole, "waiting", "I/O"), 100, 1e-9);
-  EXPECT_NEAR(part(whole, "waiting", "child"), 100, 1e-9);  // before they began and after they ended
+  EXPECT_NEAR(part(whole, "waiting", "child"), 100,
+              1e-9);  // before they began and after they ended
   EXPECT_NEAR(whole.cpu->native.ns, 100, 1e-9);
 }
 
@@ -552,11 +579,11 @@ TEST(Cpu, LongNamesStandInCausesWithoutArguments) {
   Sampled program;
   program.range(program.t, "decode", 0, 1000);
   const std::string mapper = "Eigen::internal::const_blas_data_mapper<float, long, 1>";
-  program.samples(
-      0, 1000,
-      program.stack(program.main,
-                    "Eigen::internal::product<long, " + mapper + ", " + mapper + ">::run(long, " + mapper + " const&)",
-                    "app"));
+  program.samples(0, 1000,
+                  program.stack(program.main,
+                                "Eigen::internal::product<long, " + mapper + ", " + mapper +
+                                    ">::run(long, " + mapper + " const&)",
+                                "app"));
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
   EXPECT_EQ(cpu_causes(named(*report, "decode")),

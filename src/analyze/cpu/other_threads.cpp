@@ -31,13 +31,15 @@ PoolStacks pool_stacks(const model::Session& session) {
   const std::size_t count = cpu.stacks.size();
   PoolStacks out{std::vector<model::StringId>(count), std::vector<model::StringId>(count),
                  std::vector<model::StringId>(count)};
-  std::vector<model::StringId> pool(count);  // it is a thread of a pool, in the pool's own code so far
+  std::vector<model::StringId> pool(
+      count);  // it is a thread of a pool, in the pool's own code so far
   for (std::size_t s = 0; s < count; ++s) {
     const model::CpuStack& stack = cpu.stacks[s];
     const model::CpuFrame& frame = cpu.frames[stack.frame];
     const std::string_view file = base::file_name(session.strings.view(frame.module));
     const std::string_view name = session.strings.view(frame.name);
-    const bool first = stack.parent == kNone, openmp = is_openmp(file), server = name.starts_with("blas_thread_server");
+    const bool first = stack.parent == kNone, openmp = is_openmp(file),
+               server = name.starts_with("blas_thread_server");
     const bool system = file.starts_with("libc.so") || file == "[kernel]" || file == "[vdso]";
     const model::StringId above = first ? 0 : pool[stack.parent];
     pool[s] = above != 0 ? above : openmp || server ? frame.module : 0;
@@ -58,17 +60,18 @@ std::uint32_t session_thread(const model::CpuProfile& cpu, std::uint32_t thread)
 }
 
 /// Times in which each thread of the session was seen in a library, `around` each sample.
-std::map<Library, std::map<std::uint32_t, Spans>> spells_of(const model::CpuProfile& cpu,
-                                                            const std::vector<model::StringId>& inside,
-                                                            std::int64_t around) {
+std::map<Library, std::map<std::uint32_t, Spans>> spells_of(
+    const model::CpuProfile& cpu, const std::vector<model::StringId>& inside, std::int64_t around) {
   std::map<Library, std::map<std::uint32_t, Spans>> out;
   const auto add = [&](std::uint32_t thread, std::uint32_t stack, Spans::value_type spell) {
-    if (stack >= inside.size() || inside[stack] == 0 || session_thread(cpu, thread) == kNone) return;
+    if (stack >= inside.size() || inside[stack] == 0 || session_thread(cpu, thread) == kNone)
+      return;
     out[{cpu.threads[thread].pid, inside[stack]}][thread].push_back(spell);
   };
   for (const model::CpuSample& each : cpu.samples)
     add(each.thread, each.stack, {each.at_ns - around, each.at_ns + around});
-  for (const model::CpuWait& each : cpu.waits) add(each.thread, each.stack, {each.start_ns, each.end_ns});
+  for (const model::CpuWait& each : cpu.waits)
+    add(each.thread, each.stack, {each.start_ns, each.end_ns});
   for (auto& [library, threads] : out)
     for (auto& [thread, spells] : threads) unite(spells);
   return out;
@@ -83,12 +86,15 @@ std::vector<std::uint32_t> pool_users(const model::Session& session, const PoolS
   for (std::size_t i = 0; i < out.size(); ++i) {
     const model::CpuSample& sample = cpu.samples[i];
     const model::CpuThread& worker = cpu.threads[sample.thread];
-    if (worker.thread != kNone || sample.stack >= pools.work.size() || pools.work[sample.stack] == 0) continue;
+    if (worker.thread != kNone || sample.stack >= pools.work.size() ||
+        pools.work[sample.stack] == 0)
+      continue;
     std::uint32_t users = 0, user = kNone;
     const auto known = spells.find({worker.pid, pools.work[sample.stack]});
     if (known != spells.end()) {
       for (const auto& [thread, times] : known->second) {
-        const auto next = std::upper_bound(times.begin(), times.end(), Spans::value_type{sample.at_ns, INT64_MAX});
+        const auto next = std::upper_bound(times.begin(), times.end(),
+                                           Spans::value_type{sample.at_ns, INT64_MAX});
         if (next == times.begin() || std::prev(next)->second < sample.at_ns) continue;
         users += thread == worker.creator ? 2 : 1;
         user = thread;
@@ -104,8 +110,10 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
   const model::CpuProfile& cpu = session.cpu;
   std::map<Library, std::vector<std::pair<std::int64_t, std::uint32_t>>> work;  // when, by whom
   for (const model::CpuSample& each : cpu.samples)
-    if (each.stack < pools.work.size() && pools.work[each.stack] != 0 && cpu.threads[each.thread].thread == kNone)
-      work[{cpu.threads[each.thread].pid, pools.work[each.stack]}].emplace_back(each.at_ns, each.thread);
+    if (each.stack < pools.work.size() && pools.work[each.stack] != 0 &&
+        cpu.threads[each.thread].thread == kNone)
+      work[{cpu.threads[each.thread].pid, pools.work[each.stack]}].emplace_back(each.at_ns,
+                                                                                each.thread);
   for (auto& [library, samples] : work) std::sort(samples.begin(), samples.end());
   std::vector<model::CpuWait> out;
   for (const auto& [library, threads] : spells_of(cpu, pools.waits, cpu.interval_ns / 2)) {
@@ -115,7 +123,8 @@ std::vector<model::CpuWait> pool_waits(const model::Session& session, const Pool
         const auto after = std::upper_bound(samples.begin(), samples.end(), std::pair(end, kNone));
         if (end - start < kLeast_ns || after == samples.begin()) continue;
         const auto& [at, worker] = *std::prev(after);
-        if (at < end - std::max(2 * cpu.interval_ns, (end - start) / 4)) continue;  // a worker may have been preempted
+        if (at < end - std::max(2 * cpu.interval_ns, (end - start) / 4))
+          continue;  // a worker may have been preempted
         model::CpuWait wait{start, end, thread};
         wait.holder = worker;
         out.push_back(wait);

@@ -19,11 +19,14 @@ using model::Session;
 std::string advice(const Session& session) {
   if (session.attached) {
     if (!session.windows.empty())
-      return "no ranges in the recorded windows: the program is one region, and all numbers are of the windows alone";
-    const auto older = std::count_if(session.processes.begin(), session.processes.end(),
-                                     [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
+      return "no ranges in the recorded windows: the program is one region, and all numbers are of "
+             "the windows alone";
+    const auto older =
+        std::count_if(session.processes.begin(), session.processes.end(),
+                      [&](const model::Process& one) { return one.start_ns <= session.begin_ns; });
     return fmt::format(
-        "attached to process {} after {}: all numbers are of this window alone; {} started before it. Ranges are "
+        "attached to process {} after {}: all numbers are of this window alone; {} started before "
+        "it. Ranges are "
         "recorded only in programs that rangescope profile starts",
         session.attached->pid, base::format_ns(static_cast<double>(session.attached->ran_ns)),
         base::counted(static_cast<std::size_t>(older), "process"));
@@ -38,10 +41,13 @@ std::string advice(const Session& session) {
       return "no ranges: the program is one region. It is linked to musl: link it to glibc";
   const std::string text = "no ranges: the program is one region. To split it, ";
   if (torch)
-    return text + "run it in torch.autograd.profiler.emit_nvtx(), or write: with rangescope.range(\"step\"): ...";
+    return text +
+           "run it in torch.autograd.profiler.emit_nvtx(), or write: with "
+           "rangescope.range(\"step\"): ...";
   if (python) return text + "write: with rangescope.range(\"step\"): ... (python/rangescope)";
   return text +
-         "open NVTX ranges; C++: rangescope::Range range(\"step\"); Python: with rangescope.range(\"step\"): ...";
+         "open NVTX ranges; C++: rangescope::Range range(\"step\"); Python: with "
+         "rangescope.range(\"step\"): ...";
 }
 
 }  // namespace
@@ -58,18 +64,21 @@ std::uint32_t first_process(const Session& session) {
   return first;
 }
 
-void make_program_region(const Session& session, base::Held<model::CpuWork> cpu, model::Report& report) {
-  const bool ours = !session.sources.empty() && session.sources.front().maker == model::Maker::kRangescope &&
+void make_program_region(const Session& session, base::Held<model::CpuWork> cpu,
+                         model::Report& report) {
+  const bool ours = !session.sources.empty() &&
+                    session.sources.front().maker == model::Maker::kRangescope &&
                     !session.processes.empty();
   const bool sampled = !model::holds_anything(session) && !session.cpu.samples.empty();
-  if ((!ours && !sampled) || !report.regions.empty() || !session.ranges.empty() || !session.measurements.empty() ||
-      report.ranks.size() > 1)
+  if ((!ours && !sampled) || !report.regions.empty() || !session.ranges.empty() ||
+      !session.measurements.empty() || report.ranks.size() > 1)
     return;
   model::Region region;
   region.path = {std::string(model::kProgram)};
   region.occurrences = 1;
   std::set<std::pair<std::uint32_t, std::uint32_t>> threads;
-  for (const model::CpuThread& thread : session.cpu.threads) threads.emplace(thread.pid, thread.tid);
+  for (const model::CpuThread& thread : session.cpu.threads)
+    threads.emplace(thread.pid, thread.tid);
   region.threads = std::max<std::int64_t>(1, std::ssize(threads));
   region.processes = std::max<std::int64_t>(1, std::ssize(session.processes));
   const double wall = report.run.duration_ns;
@@ -84,20 +93,24 @@ void make_program_region(const Session& session, base::Held<model::CpuWork> cpu,
     region.gpu = report.total;
     model::GpuWork& work = *region.gpu;
     const auto devices = static_cast<double>(std::max<std::size_t>(1, report.devices.size()));
-    if (!work.partial && work.busy_ns >= 0 && wall > 0) region.steady->busy_share = work.busy_ns / devices / wall;
+    if (!work.partial && work.busy_ns >= 0 && wall > 0)
+      region.steady->busy_share = work.busy_ns / devices / wall;
     work.recorded_occurrences = work.partial ? 0 : 1;
     work.exclusive_kernels = work.kernels;
     work.exclusive_kernel_ns = work.kernel_ns;
     work.exclusive_busy_ns = work.busy_ns;
-    work.kernel_ns_per_occurrence = {work.kernel_ns, work.kernel_ns, work.kernel_ns, work.kernel_ns, work.kernel_ns, 0};
-    work.busy_ns_per_occurrence = {work.busy_ns, work.busy_ns, work.busy_ns, work.busy_ns, work.busy_ns, 0};
+    work.kernel_ns_per_occurrence = {work.kernel_ns, work.kernel_ns, work.kernel_ns,
+                                     work.kernel_ns, work.kernel_ns, 0};
+    work.busy_ns_per_occurrence = {work.busy_ns, work.busy_ns, work.busy_ns,
+                                   work.busy_ns, work.busy_ns, 0};
     report.unattributed.reset();
   }
   region.cpu = std::move(cpu);
   if (region.cpu && report.cpu_outside) region.cpu->stacks = std::move(report.cpu_outside->stacks);
   report.cpu_outside = {};
   report.outside = model::Outside{};  // the region is the run
-  region.samples.push_back({0, wall, region.gpu && region.gpu->busy_ns >= 0 ? region.gpu->busy_ns : 0});
+  region.samples.push_back(
+      {0, wall, region.gpu && region.gpu->busy_ns >= 0 ? region.gpu->busy_ns : 0});
   report.regions.push_back(std::move(region));
   report.notes.push_back(advice(session));
 }

@@ -37,8 +37,8 @@ struct OtherWork {
 
 OtherWork sum_other_work(const Session& session, const Contexts& contexts, const Sets& sets) {
   OtherWork out;
-  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i, std::uint32_t launch,
-                          std::uint32_t stream, bool migration = false) {
+  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i,
+                          std::uint32_t launch, std::uint32_t stream, bool migration = false) {
     if (!launched(session, launch, stream)) {
       out.without_launch += migration ? 0 : 1;
       return Sets::kNoLaunch;
@@ -47,7 +47,8 @@ OtherWork sum_other_work(const Session& session, const Contexts& contexts, const
   };
   for (std::size_t i = 0; i < session.copies.size(); ++i) {
     const model::Copy& copy = session.copies[i];
-    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream, copy.migration)].copies[copy.kind];
+    CopySum& sum = out.of_set[set_of(contexts.of_copy, i, copy.launch, copy.stream, copy.migration)]
+                       .copies[copy.kind];
     ++sum.calls;
     sum.bytes += copy.bytes;
     sum.ns += static_cast<std::uint64_t>(length_ns(copy.start_ns, copy.end_ns));
@@ -77,8 +78,8 @@ OtherWork sum_other_work(const Session& session, const Contexts& contexts, const
   }
   for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
     const model::GraphLaunch& graph = session.graph_launches[i];
-    const bool counted =
-        graph.launch < session.launches.size() && session.launches[graph.launch].kind == model::LaunchKind::kGraph;
+    const bool counted = graph.launch < session.launches.size() &&
+                         session.launches[graph.launch].kind == model::LaunchKind::kGraph;
     if (!counted) ++out.of_set[set_of({}, i, graph.launch, graph.stream)].graph_launches;
   }
   return out;
@@ -117,13 +118,15 @@ class Tables {
         nccl += group.total_ns;
       }
       // A graph's later kernels wait for its earlier ones: that is no launch latency.
-      if (!group.graph && group.set != Sets::kNoLaunch) pieces_.push_back(times_of(times_.latency, group));
+      if (!group.graph && group.set != Sets::kNoLaunch)
+        pieces_.push_back(times_of(times_.latency, group));
       by_name_.push_back(use.group);
     }
     work.kernel_ns = static_cast<double>(total);
     work.exclusive_kernel_ns = static_cast<double>(exclusive);
     work.nccl_ns = static_cast<double>(nccl);
-    if (!pieces_.empty()) work.launch_latency_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
+    if (!pieces_.empty())
+      work.launch_latency_ns = spread_of<T>(std::span<const std::span<const T>>(pieces_), scratch_);
     rows(most, total, work);
   }
 
@@ -138,7 +141,8 @@ class Tables {
     return {times.data() + group.begin, group.calls};
   }
   std::string_view text_of(std::uint32_t name) const {
-    return session_.strings.view(shown_name(session_.kernel_names[groups_.names[name].kernel_name]));
+    return session_.strings.view(
+        shown_name(session_.kernel_names[groups_.names[name].kernel_name]));
   }
 
   void rows(std::size_t most, std::uint64_t total, GpuWork& work) {
@@ -149,16 +153,18 @@ class Tables {
     runs_.clear();
     for (std::size_t i = 0; i < by_name_.size(); ++i) {
       const Group& group = groups_.groups[by_name_[i]];
-      if (runs_.empty() || runs_.back().name != group.name) runs_.push_back({group.name, i, i, 0, 0});
+      if (runs_.empty() || runs_.back().name != group.name)
+        runs_.push_back({group.name, i, i, 0, 0});
       runs_.back().last = i + 1;
       runs_.back().total += group.total_ns;
       runs_.back().calls += group.calls;
     }
     work.distinct_kernels = static_cast<std::int64_t>(runs_.size());
     const std::size_t shown = std::min(most, runs_.size());
-    std::partial_sort(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(shown), runs_.end(),
-                      [&](const NameRun& a, const NameRun& b) {
-                        return a.total != b.total ? a.total > b.total : text_of(a.name) < text_of(b.name);
+    std::partial_sort(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(shown),
+                      runs_.end(), [&](const NameRun& a, const NameRun& b) {
+                        return a.total != b.total ? a.total > b.total
+                                                  : text_of(a.name) < text_of(b.name);
                       });
     for (std::size_t r = 0; r < shown; ++r) work.top_kernels.push_back(row(runs_[r], total));
   }
@@ -167,7 +173,8 @@ class Tables {
     KernelRow row;
     const KernelGroups::ShownKernel& name = groups_.names[run.name];
     row.name = std::string(text_of(run.name));
-    row.short_name = std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
+    row.short_name =
+        std::string(session_.strings.view(session_.kernel_names[name.kernel_name].short_name));
     row.nccl = name.nccl;
     row.calls = static_cast<std::int64_t>(run.calls);
     row.total_ns = static_cast<double>(run.total);
@@ -228,16 +235,19 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
   const GpuWork unknown = unknown_work();
   if (unrecorded.kernels) {
     GpuWork kept = unknown;
-    for (const auto field : {&GpuWork::copies, &GpuWork::memsets, &GpuWork::syncs, &GpuWork::graph_launches})
+    for (const auto field :
+         {&GpuWork::copies, &GpuWork::memsets, &GpuWork::syncs, &GpuWork::graph_launches})
       kept.*field = work.*field;
-    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::sync_ns}) kept.*field = work.*field;
+    for (const auto field : {&GpuWork::copy_ns, &GpuWork::copy_bytes, &GpuWork::sync_ns})
+      kept.*field = work.*field;
     work = std::move(kept);
   }
   if (unrecorded.copies) {
     for (const auto field : {&GpuWork::copies, &GpuWork::memsets}) work.*field = unknown.*field;
-    constexpr std::array kTimesWithCopies = {&GpuWork::copy_ns,    &GpuWork::copy_bytes, &GpuWork::copy_busy_ns,
-                                             &GpuWork::overlap_ns, &GpuWork::busy_ns,    &GpuWork::exclusive_busy_ns,
-                                             &GpuWork::span_ns,    &GpuWork::idle_ns};
+    constexpr std::array kTimesWithCopies = {&GpuWork::copy_ns,      &GpuWork::copy_bytes,
+                                             &GpuWork::copy_busy_ns, &GpuWork::overlap_ns,
+                                             &GpuWork::busy_ns,      &GpuWork::exclusive_busy_ns,
+                                             &GpuWork::span_ns,      &GpuWork::idle_ns};
     for (const auto field : kTimesWithCopies) work.*field = unknown.*field;
     work.busy_ns_per_occurrence = unknown.busy_ns_per_occurrence;
   }
@@ -250,7 +260,8 @@ void leave_out(const model::Unrecorded& unrecorded, GpuWork& work) {
 
 void report_losses(const KernelGroups& groups, const OtherWork& other, const Contexts& contexts,
                    model::Report& report) {
-  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one, const char* detail) {
+  const auto add = [&](model::LossKind kind, std::uint64_t count, const char* one,
+                       const char* detail) {
     if (count > 0) report.losses.push_back({kind, count, base::counted(count, one) + detail});
   };
   add("kernel_without_launch", groups.without_launch, "kernel",
@@ -283,8 +294,8 @@ OccurrenceWork occurrence_work(const Regions& regions, std::size_t r, const Busy
 
 std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& contexts,
                                         const std::vector<std::vector<std::uint32_t>>& sampled,
-                                        const std::vector<char>& chosen_kernels, model::Report& report,
-                                        GpuDetails* details) {
+                                        const std::vector<char>& chosen_kernels,
+                                        model::Report& report, GpuDetails* details) {
   const Session& session = regions.session;
   const Options& options = regions.options;
   const Tree& tree = regions.tree;
@@ -347,7 +358,8 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
       gaps += busy.cell_gaps[cell];
       for (const std::uint32_t o : regions.by_cell.of(cell)) {
         spans += busy.occurrence_busy[o];
-        // Nothing was recorded of it, or not all; kernels whose program counter was sampled are, one after the other.
+        // Nothing was recorded of it, or not all; kernels whose program counter was sampled are,
+        // one after the other.
         work.partial |= !paused.empty() && paused[o] != 0 && session.pc.samples.empty();
       }
     }
@@ -355,12 +367,14 @@ std::vector<std::uint64_t> add_gpu_work(const Regions& regions, const Contexts& 
     work.span_ns = static_cast<double>(gaps + spans);
     const OccurrenceWork each = occurrence_work(regions, r, busy, paused);
     std::vector<std::int64_t> scratch;
-    work.recorded_occurrences = std::ssize(each.busy_ns) + static_cast<std::int64_t>(each.without.moments.n);
+    work.recorded_occurrences =
+        std::ssize(each.busy_ns) + static_cast<std::int64_t>(each.without.moments.n);
     work.kernel_ns_per_occurrence = spread_of(each.kernel_ns, each.without, scratch);
     work.busy_ns_per_occurrence = spread_of(each.busy_ns, each.without, scratch);
     for (std::size_t s = 0; s < sampled[r].size(); ++s) {
       if (!session.unrecorded.kernels && !session.unrecorded.copies)
-        report.regions[r].samples[s].busy_ns = static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
+        report.regions[r].samples[s].busy_ns =
+            static_cast<double>(busy.occurrence_busy[sampled[r][s]]);
     }
     leave_out(session.unrecorded, work);
     // PyTorch's annotations of a GPU's own timeline launch nothing: what ran in them is not known.

@@ -65,14 +65,16 @@ TEST(Gpu, DomainsAndStartEndRangesEachHaveTheKernelOnce) {
   b.range(b.t, "decode", 0, 100);
   b.range(b.t, "decode_all", 0, 100, "LLM");
   b.range(b.t, "request", 0, 100, "", RangeKind::kStartEnd);
-  b.range(b.t, "request", 5, 90, "", RangeKind::kStartEnd);  // two requests at once: the region has the kernel once
+  b.range(b.t, "request", 5, 90, "",
+          RangeKind::kStartEnd);  // two requests at once: the region has the kernel once
   b.kernel(b.launch(b.t, 10, 11), "k", 20, 30);
   const auto report = analyze(b.session);
   EXPECT_EQ(find(*report, "decode")->gpu->kernels, 1);
   EXPECT_EQ(find(*report, "LLM@decode_all")->gpu->kernels, 1);
   EXPECT_EQ(find(*report, "request")->gpu->kernels, 1);
   EXPECT_EQ(find(*report, "request")->gpu->kernel_ns, 10);
-  EXPECT_EQ(find(*report, "request")->gpu->kernel_ns_per_occurrence.mean, 10);  // and each occurrence has it
+  EXPECT_EQ(find(*report, "request")->gpu->kernel_ns_per_occurrence.mean,
+            10);  // and each occurrence has it
   EXPECT_EQ(report->unattributed->kernels, 0);
 }
 
@@ -101,7 +103,8 @@ TEST(Gpu, AThreadWithoutRangesInheritsTheOnlyOneOpen) {
     for (const std::string& note : report->notes) text += note.substr(0, note.find(':')) + ' ';
     return text + std::to_string(report->unattributed->kernels);
   };
-  EXPECT_EQ(inherited(PushPopScope::kAuto), "1/1 1/1 1/0 1 launch of a thread without ranges is outside ranges 1");
+  EXPECT_EQ(inherited(PushPopScope::kAuto),
+            "1/1 1/1 1/0 1 launch of a thread without ranges is outside ranges 1");
   EXPECT_EQ(inherited(PushPopScope::kThread), "0/0 0/0 1/0 2");
   EXPECT_EQ(inherited(PushPopScope::kProcess), "3/3 3/3 2/1 0");
 }
@@ -110,7 +113,8 @@ TEST(Gpu, BusyTimeIsAUnionPerCard) {
   SessionBuilder b;
   const auto p = b.process(1), q = b.process(2);
   const auto t = b.thread(p, 1), u = b.thread(q, 2);
-  const auto s1 = b.stream(p, b.device(p, 0, "GPU-a"), 1), s2 = b.stream(q, b.device(q, 0, "GPU-a"), 1),
+  const auto s1 = b.stream(p, b.device(p, 0, "GPU-a"), 1),
+             s2 = b.stream(q, b.device(q, 0, "GPU-a"), 1),
              s3 = b.stream(q, b.device(q, 1, "GPU-b"), 1);
   b.range(t, "step", 0, 100);
   b.range(u, "step", 0, 100);
@@ -135,7 +139,8 @@ TEST(Gpu, OccurrencesDuringAPauseOfTheTimelineAreNotTakenForIdleOnes) {
   b.kernel(b.launch(b.t, 10, 11), "k", 20, 50);
   b.kernel(b.launch(b.t, 110, 111), "k", 120, 150);
   b.kernel(b.launch(b.t, 910, 911), "k", 920, 950);
-  b.session.gpu_pauses.push_back({0, 250, 895});  // begins within the third, ends between the last two
+  b.session.gpu_pauses.push_back(
+      {0, 250, 895});  // begins within the third, ends between the last two
   const auto report = analyze(b.session);
   const auto& gpu = *find(*report, "decode")->gpu;
   EXPECT_TRUE(gpu.partial);
@@ -149,8 +154,10 @@ TEST(Gpu, GraphReplaysStandBelowTheRangeOpenAtLaunch) {
   OneThread b;
   b.range(b.t, "graph_capture", 0, 10);
   b.range(b.t, "captured_layer", 2, 8);
-  const auto capture = b.session.strings.intern("graph_capture"), layer = b.session.strings.intern("captured_layer");
-  b.session.captured_paths.push_back({{0, capture, RangeKind::kPushPop}, {0, layer, RangeKind::kPushPop}});
+  const auto capture = b.session.strings.intern("graph_capture"),
+             layer = b.session.strings.intern("captured_layer");
+  b.session.captured_paths.push_back(
+      {{0, capture, RangeKind::kPushPop}, {0, layer, RangeKind::kPushPop}});
   b.session.graph_nodes = {{1, 9, 0, 0}, {2, 9, 0, 0}};
   for (int i = 0; i < 3; ++i) {
     const std::int64_t at = 20 + i * 20;
@@ -181,7 +188,8 @@ TEST(Gpu, GraphReplaysStandBelowTheRangeOpenAtLaunch) {
 TEST(Gpu, ModulesAroundAWholeCaptureStayInReplays) {
   OneThread b;
   b.range(b.t, "capture", 0, 10);
-  const auto capture = b.session.strings.intern("capture"), model = b.session.strings.intern("Model"),
+  const auto capture = b.session.strings.intern("capture"),
+             model = b.session.strings.intern("Model"),
              head = b.session.strings.intern("head (Linear)");
   b.session.captured_paths.push_back({{0, capture, RangeKind::kPushPop},
                                       {0, model, RangeKind::kPushPop, 0, false, true},
@@ -204,7 +212,8 @@ TEST(Gpu, SynchronizationIsTimeOfTheCpu) {
   b.range(b.t, "step", 0, 100);
   const auto sync = b.launch(b.t, 10, 40, LaunchKind::kSynchronize);
   b.session.synchronizations.push_back({12, 38, sync, model::kNone, model::SyncKind::kContext});
-  b.session.synchronizations.push_back({50, 60, sync, model::kNone, model::SyncKind::kStreamWaitEvent});
+  b.session.synchronizations.push_back(
+      {50, 60, sync, model::kNone, model::SyncKind::kStreamWaitEvent});
   const auto report = analyze(b.session);
   EXPECT_EQ(find(*report, "step")->gpu->syncs, 1);
   EXPECT_EQ(find(*report, "step")->gpu->sync_ns, 26);
@@ -217,7 +226,8 @@ TEST(Gpu, KernelPatternsRestrictTablesAndTotals) {
   b.kernel(b.launch(b.t, 3, 4), "softmax", 20, 25);
   b.kernel(b.launch(b.t, 5, 6), "ncclDevKernel_AllReduce", 25, 40);
   Options options;
-  const auto kernels = [](const std::vector<std::string>& include, const std::vector<std::string>& exclude = {}) {
+  const auto kernels = [](const std::vector<std::string>& include,
+                          const std::vector<std::string>& exclude = {}) {
     return *model::KernelSelection::parse(include, exclude);
   };
   options.kernels = kernels({"regex:gemm", "softmax"});
@@ -230,7 +240,8 @@ TEST(Gpu, KernelPatternsRestrictTablesAndTotals) {
   options.kernels = kernels({"regex:\"gemm\"", "'softmax'"}, {"softmax"});
   EXPECT_EQ(analyze(b.session, options)->kernels.size(), 1u);
   options.kernels = kernels({"softmax", "nosuch"});
-  EXPECT_EQ(analyze(b.session, options)->notes.back(), "kernel pattern 'nosuch' matched no kernel.");
+  EXPECT_EQ(analyze(b.session, options)->notes.back(),
+            "kernel pattern 'nosuch' matched no kernel.");
   options.kernels = kernels({"gem"});
   report = analyze(b.session, options);
   EXPECT_EQ(report.error().code, base::Code::kNothingCaptured);
@@ -253,13 +264,14 @@ TEST(Gpu, WorkWithoutALaunchIsUnattributedAndALoss) {
   EXPECT_EQ(losses["foreign_launch"], 1u);
 }
 
-// --- against brute force -------------------------------------------------------------------------------------------
+// --- against brute force
+// -------------------------------------------------------------------------------------------
 
 constexpr int kHorizon = 120;  // ticks
 
 struct Expected {
-  std::int64_t kernels = 0, exclusive = 0, inherited = 0, kernel_ns = 0, busy = 0, exclusive_busy = 0, overlap = 0,
-               copies = 0, copy_busy = 0;
+  std::int64_t kernels = 0, exclusive = 0, inherited = 0, kernel_ns = 0, busy = 0,
+               exclusive_busy = 0, overlap = 0, copies = 0, copy_busy = 0;
   std::int64_t span = 0, idle = 0, sync_ns = 0;
   std::vector<std::int64_t> latencies, per_occurrence_busy, per_occurrence_kernel;
   std::map<std::string, std::vector<std::int64_t>> durations;
@@ -273,7 +285,8 @@ class Oracle {
     parent_.assign(n, n);
     for (std::size_t r = 0; r < n; ++r) {
       if (push_pop(r))
-        parent_[r] = innermost(s_.ranges[r].thread, s_.ranges[r].domain, s_.ranges[r].start_ns, s_.ranges[r].end_ns, r);
+        parent_[r] = innermost(s_.ranges[r].thread, s_.ranges[r].domain, s_.ranges[r].start_ns,
+                               s_.ranges[r].end_ns, r);
     }
   }
 
@@ -289,10 +302,12 @@ class Oracle {
       for (std::uint32_t domain = 0; domain < s_.domains.size(); ++domain) {
         const std::size_t own = innermost(launch.thread, domain, launch.start_ns, end, n);
         for (std::size_t r = own; r != n; r = parent_[r]) around[l][r] = false;
-        if (scope_ == PushPopScope::kThread || (scope_ == PushPopScope::kAuto && own != n)) continue;
+        if (scope_ == PushPopScope::kThread || (scope_ == PushPopScope::kAuto && own != n))
+          continue;
         std::vector<std::size_t> others;
         for (std::uint32_t t = 0; t < s_.threads.size(); ++t) {
-          if (t == launch.thread || s_.threads[t].process != s_.threads[launch.thread].process) continue;
+          if (t == launch.thread || s_.threads[t].process != s_.threads[launch.thread].process)
+            continue;
           const std::size_t inner = innermost(t, domain, launch.start_ns, end, n);
           if (inner != n) others.push_back(inner);
         }
@@ -303,7 +318,8 @@ class Oracle {
       }
       for (std::size_t r = 0; r < n; ++r) {
         const auto& range = s_.ranges[r];
-        if (push_pop(r) || s_.threads[range.thread].process != s_.threads[launch.thread].process) continue;
+        if (push_pop(r) || s_.threads[range.thread].process != s_.threads[launch.thread].process)
+          continue;
         if (range.start_ns <= launch.start_ns && end <= range.end_ns) around[l][r] = false;
       }
     }
@@ -330,7 +346,8 @@ class Oracle {
         region.kernel_ns += length;
         region.inherited += inside->second;
         region.latencies.push_back(k.start_ns - s_.launches[k.launch].start_ns);
-        region.durations[std::string(s_.strings.view(s_.kernel_names[k.name].demangled))].push_back(length);
+        region.durations[std::string(s_.strings.view(s_.kernel_names[k.name].demangled))].push_back(
+            length);
         mark(busy, k.stream, k.start_ns, k.end_ns);
         mark(kernel, k.stream, k.start_ns, k.end_ns);
         if (parents[k.launch].contains(name)) continue;
@@ -359,8 +376,10 @@ class Oracle {
         const auto take = [&](const auto& work) {
           if (!around[work.launch].contains(r)) return false;
           mark(own, work.stream, work.start_ns, work.end_ns);
-          const auto [at, added] = extent.emplace(card(work.stream), std::pair(work.start_ns, work.end_ns));
-          at->second = {std::min(at->second.first, work.start_ns), std::max(at->second.second, work.end_ns)};
+          const auto [at, added] =
+              extent.emplace(card(work.stream), std::pair(work.start_ns, work.end_ns));
+          at->second = {std::min(at->second.first, work.start_ns),
+                        std::max(at->second.second, work.end_ns)};
           return true;
         };
         for (const auto& k : s_.kernels) kernel_ns += take(k) ? k.end_ns - k.start_ns : 0;
@@ -382,15 +401,15 @@ class Oracle {
     return std::tuple(s_.ranges[a].start_ns, -s_.ranges[a].end_ns, a) <
            std::tuple(s_.ranges[b].start_ns, -s_.ranges[b].end_ns, b);
   }
-  /// The last range in order (before `limit`, when that is a range) of the thread and domain that contains [start,
-  /// end].
-  std::size_t innermost(std::uint32_t thread, std::uint32_t domain, std::int64_t start, std::int64_t end,
-                        std::size_t limit) const {
+  /// The last range in order (before `limit`, when that is a range) of the thread and domain that
+  /// contains [start, end].
+  std::size_t innermost(std::uint32_t thread, std::uint32_t domain, std::int64_t start,
+                        std::int64_t end, std::size_t limit) const {
     std::size_t best = s_.ranges.size();
     for (std::size_t p = 0; p < s_.ranges.size(); ++p) {
       const auto& range = s_.ranges[p];
-      if (!push_pop(p) || range.thread != thread || range.domain != domain || range.start_ns > start ||
-          range.end_ns < end)
+      if (!push_pop(p) || range.thread != thread || range.domain != domain ||
+          range.start_ns > start || range.end_ns < end)
         continue;
       if (limit != s_.ranges.size() && !precedes(p, limit)) continue;
       if (best == s_.ranges.size() || precedes(best, p)) best = p;
@@ -405,7 +424,9 @@ class Oracle {
     const auto domain = s_.strings.view(s_.domains[s_.ranges[r].domain].name);
     return (push_pop(r) ? "" : "~") + (domain.empty() ? "" : std::string(domain) + "@") + text;
   }
-  std::uint32_t card(std::uint32_t stream) const { return s_.devices[s_.streams[stream].device].uuid; }
+  std::uint32_t card(std::uint32_t stream) const {
+    return s_.devices[s_.streams[stream].device].uuid;
+  }
 
   const model::Session& s_;
   PushPopScope scope_;
@@ -415,12 +436,16 @@ class Oracle {
 double quantile(std::vector<std::int64_t> v, std::size_t twentieths) {
   if (v.empty()) return 0;
   std::sort(v.begin(), v.end());
-  const std::size_t scaled = (v.size() - 1) * twentieths, low = scaled / 20, high = std::min(low + 1, v.size() - 1);
-  return static_cast<double>(v[low]) + static_cast<double>(scaled % 20) / 20 * static_cast<double>(v[high] - v[low]);
+  const std::size_t scaled = (v.size() - 1) * twentieths, low = scaled / 20,
+                    high = std::min(low + 1, v.size() - 1);
+  return static_cast<double>(v[low]) +
+         static_cast<double>(scaled % 20) / 20 * static_cast<double>(v[high] - v[low]);
 }
 
-/// Two processes with two threads each, on two cards of which they share one; everything at random, rows out of order.
-SessionBuilder random_session(std::mt19937& random, int ranges, int launches, int horizon, int longest) {
+/// Two processes with two threads each, on two cards of which they share one; everything at random,
+/// rows out of order.
+SessionBuilder random_session(std::mt19937& random, int ranges, int launches, int horizon,
+                              int longest) {
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   SessionBuilder b;
   std::vector<std::uint32_t> threads, streams[2];
@@ -428,27 +453,31 @@ SessionBuilder random_session(std::mt19937& random, int ranges, int launches, in
     const auto process = b.process(static_cast<std::uint32_t>(p + 1));
     for (int t = 0; t < 2; ++t) threads.push_back(b.thread(process, static_cast<std::uint32_t>(t)));
     for (const char* uuid : {"shared", p == 0 ? "own0" : "own1"}) {
-      const auto device = b.device(process, static_cast<std::uint32_t>(b.session.devices.size()), uuid);
+      const auto device =
+          b.device(process, static_cast<std::uint32_t>(b.session.devices.size()), uuid);
       streams[p].push_back(b.stream(process, device, 1));
     }
   }
   for (int i = 0; i < ranges; ++i) {
     const int start = pick(horizon), length = pick(4) == 0 ? 0 : pick(longest);
-    b.range(threads[static_cast<std::size_t>(pick(4))], std::string(1, static_cast<char>('a' + pick(4))), start,
-            pick(longest < horizon ? 5000 : 12) == 0 ? model::kOpen : start + length, pick(4) == 0 ? "D" : "",
-            pick(6) == 0 ? RangeKind::kStartEnd : RangeKind::kPushPop);
+    b.range(threads[static_cast<std::size_t>(pick(4))],
+            std::string(1, static_cast<char>('a' + pick(4))), start,
+            pick(longest < horizon ? 5000 : 12) == 0 ? model::kOpen : start + length,
+            pick(4) == 0 ? "D" : "", pick(6) == 0 ? RangeKind::kStartEnd : RangeKind::kPushPop);
   }
   for (int i = 0; i < launches; ++i) {
     const auto thread = static_cast<std::size_t>(pick(4));
     const int start = pick(horizon), kind = pick(8);
     const auto launch = b.launch(threads[thread], start, pick(5) == 0 ? kOpen : start + pick(3));
-    b.session.launches.back().correlation = static_cast<std::uint32_t>(i / 2);  // equal in both processes
+    b.session.launches.back().correlation =
+        static_cast<std::uint32_t>(i / 2);  // equal in both processes
     const auto stream = streams[thread / 2][static_cast<std::size_t>(pick(2))];
     const int begin = start + pick(longest / 2), length = pick(longest / 4);
     if (kind == 0) {
       b.copy(launch, begin, begin + length, 64, CopyKind::kDeviceToHost, stream);
     } else if (kind == 1) {
-      b.session.synchronizations.push_back({start, start + length, launch, model::kNone, model::SyncKind::kStream});
+      b.session.synchronizations.push_back(
+          {start, start + length, launch, model::kNone, model::SyncKind::kStream});
     } else {
       b.kernel(launch, pick(2) ? "gemm" : "softmax", begin, begin + length, stream,
                static_cast<std::uint32_t>(pick(3)));
@@ -461,9 +490,10 @@ SessionBuilder random_session(std::mt19937& random, int ranges, int launches, in
 TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 150; ++trial) {
-    SessionBuilder b = random_session(random, static_cast<int>(random() % 30), static_cast<int>(random() % 30),
-                                      kHorizon / 3, kHorizon / 3);
-    for (const PushPopScope scope : {PushPopScope::kThread, PushPopScope::kAuto, PushPopScope::kProcess}) {
+    SessionBuilder b = random_session(random, static_cast<int>(random() % 30),
+                                      static_cast<int>(random() % 30), kHorizon / 3, kHorizon / 3);
+    for (const PushPopScope scope :
+         {PushPopScope::kThread, PushPopScope::kAuto, PushPopScope::kProcess}) {
       Options options;
       options.per_process = false;
       options.push_pop_scope = scope;
@@ -472,7 +502,8 @@ TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
       const auto expected = Oracle(b.session, scope).regions();
       ASSERT_EQ(report->regions.size(), expected.size());
       for (const model::Region& region : report->regions) {
-        const std::string name = (region.kind == RangeKind::kStartEnd ? "~" : "") + model::path_text(region);
+        const std::string name =
+            (region.kind == RangeKind::kStartEnd ? "~" : "") + model::path_text(region);
         SCOPED_TRACE(name + " trial " + std::to_string(trial));
         ASSERT_TRUE(expected.contains(name));
         const Expected& e = expected.at(name);
@@ -497,7 +528,8 @@ TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
           EXPECT_NEAR(gpu.launch_latency_ns->p95, quantile(e.latencies, 19), 1e-9);
         }
         EXPECT_DOUBLE_EQ(gpu.busy_ns_per_occurrence.median, quantile(e.per_occurrence_busy, 10));
-        EXPECT_DOUBLE_EQ(gpu.kernel_ns_per_occurrence.median, quantile(e.per_occurrence_kernel, 10));
+        EXPECT_DOUBLE_EQ(gpu.kernel_ns_per_occurrence.median,
+                         quantile(e.per_occurrence_kernel, 10));
         for (const model::KernelRow& row : gpu.top_kernels) {
           const auto& durations = e.durations.at(row.name);
           EXPECT_EQ(row.calls, static_cast<std::int64_t>(durations.size()));
@@ -510,8 +542,8 @@ TEST(GpuProperty, AgreesWithBruteForceOnRandomTraces) {
 
 std::string dump(const model::Spread& s) {
   char text[200];
-  std::snprintf(text, sizeof text, "[%.17g %.17g %.17g %.17g %.17g %.17g]", s.min, s.median, s.p95, s.max, s.mean,
-                s.stddev);
+  std::snprintf(text, sizeof text, "[%.17g %.17g %.17g %.17g %.17g %.17g]", s.min, s.median, s.p95,
+                s.max, s.mean, s.stddev);
   return text;
 }
 
@@ -519,26 +551,29 @@ std::string dump(const model::Spread& s) {
 std::string dump(const model::Report& report) {
   std::string text;
   const auto work = [&](const model::GpuWork& w) {
-    for (const double v :
-         {static_cast<double>(w.kernels), w.kernel_ns, w.exclusive_kernel_ns, w.busy_ns, w.exclusive_busy_ns, w.span_ns,
-          w.idle_ns, w.overlap_ns, w.copy_bytes, static_cast<double>(w.inherited_kernels)}) {
+    for (const double v : {static_cast<double>(w.kernels), w.kernel_ns, w.exclusive_kernel_ns,
+                           w.busy_ns, w.exclusive_busy_ns, w.span_ns, w.idle_ns, w.overlap_ns,
+                           w.copy_bytes, static_cast<double>(w.inherited_kernels)}) {
       text += " " + std::to_string(v);
     }
     text += dump(w.kernel_ns_per_occurrence) + dump(w.busy_ns_per_occurrence);
     if (w.launch_latency_ns) text += dump(*w.launch_latency_ns);
     for (const auto& row : w.top_kernels)
-      text += "\n  " + row.name + std::to_string(row.calls) + std::to_string(row.shape.grid[0]) + dump(row.duration_ns);
+      text += "\n  " + row.name + std::to_string(row.calls) + std::to_string(row.shape.grid[0]) +
+              dump(row.duration_ns);
     text += "\n";
   };
   for (const model::Region& region : report.regions) {
-    text += model::path_text(region) + std::to_string(region.occurrences) + dump(region.wall.per_occurrence_ns);
+    text += model::path_text(region) + std::to_string(region.occurrences) +
+            dump(region.wall.per_occurrence_ns);
     for (const auto& sample : region.samples)
       text += " " + std::to_string(sample.at_ns) + "/" + std::to_string(sample.busy_ns);
     if (region.gpu) work(*region.gpu);
   }
   if (report.total) work(*report.total);
   if (report.unattributed) work(*report.unattributed);
-  for (const auto& loss : report.losses) text += std::string(loss.kind.id()) + std::to_string(loss.count);
+  for (const auto& loss : report.losses)
+    text += std::string(loss.kind.id()) + std::to_string(loss.count);
   return text;
 }
 
@@ -560,7 +595,8 @@ TEST(Gpu, MigrationOfUnifiedMemoryIsNoLoss) {
   OneThread b;
   b.range(b.t, "step", 0, 100);
   const std::uint32_t stream = b.stream(b.p, b.device(b.p, 0), 7);
-  b.session.copies.push_back({10, 20, 4096, model::kNone, stream, model::kNone, model::CopyKind::kHostToDevice, true});
+  b.session.copies.push_back(
+      {10, 20, 4096, model::kNone, stream, model::kNone, model::CopyKind::kHostToDevice, true});
   auto report = analyze(b.session);
   EXPECT_TRUE(report->losses.empty());
   EXPECT_EQ(report->unattributed->copies, 1);

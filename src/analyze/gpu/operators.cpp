@@ -48,17 +48,20 @@ class Summer {
   }
 
   void run() {
-    // Numbers of ranges, and behind them those of calls: five times smaller than the items, of which there may be
-    // 100 M.
+    // Numbers of ranges, and behind them those of calls: five times smaller than the items, of
+    // which there may be 100 M.
     const std::size_t ranges = s_.ranges.size(), threads = s_.threads.size();
-    Buckets all = bucket_sort(ranges + s_.launches.size(), threads, [&](std::size_t i) -> std::size_t {
-      const bool call = i >= ranges;
-      const std::uint32_t thread = call ? s_.launches[i - ranges].thread : s_.ranges[i].thread;
-      const bool counts = call || (s_.ranges[i].domain == 0 && s_.ranges[i].kind == model::RangeKind::kPushPop);
-      return counts && of_framework(thread) ? thread : threads;
-    });
+    Buckets all =
+        bucket_sort(ranges + s_.launches.size(), threads, [&](std::size_t i) -> std::size_t {
+          const bool call = i >= ranges;
+          const std::uint32_t thread = call ? s_.launches[i - ranges].thread : s_.ranges[i].thread;
+          const bool counts =
+              call || (s_.ranges[i].domain == 0 && s_.ranges[i].kind == model::RangeKind::kPushPop);
+          return counts && of_framework(thread) ? thread : threads;
+        });
     for (std::size_t thread = 0; thread < threads; ++thread) {
-      // Ranges of a thread are in the order of their pushes; a function that begins with a range lies inside it.
+      // Ranges of a thread are in the order of their pushes; a function that begins with a range
+      // lies inside it.
       sort_nearly(all.of(thread), [&](std::uint32_t a, std::uint32_t b) {
         const std::int64_t x = start_of(a), y = start_of(b);
         return x != y ? x < y : a < b;
@@ -71,8 +74,11 @@ class Summer {
       }
       while (!open_.empty()) leave();
     }
-    for (const model::Range& range : s_.ranges) {  // the profiler's own time, whose thread traces do not say
-      if (s_.strings.view(s_.domains[range.domain].name) != "overhead" || !of_framework(range.thread)) continue;
+    for (const model::Range& range :
+         s_.ranges) {  // the profiler's own time, whose thread traces do not say
+      if (s_.strings.view(s_.domains[range.domain].name) != "overhead" ||
+          !of_framework(range.thread))
+        continue;
       const auto length = static_cast<double>(range.end_ns - range.start_ns);
       add({std::uint64_t{range.name} << 32, {1, length, length, 0, 0}, 0});
     }
@@ -83,7 +89,8 @@ class Summer {
     const bool gpu = has_gpu_work(s_);
     std::map<std::pair<model::StringId, model::StringId>, CallSums> all;
     for (const auto& [key, sums] : sums_) {
-      CallSums& to = all[{static_cast<model::StringId>(key >> 32), shapes ? static_cast<model::StringId>(key) : 0}];
+      CallSums& to = all[{static_cast<model::StringId>(key >> 32),
+                          shapes ? static_cast<model::StringId>(key) : 0}];
       to.calls += sums.calls;
       to.cpu += sums.cpu;
       to.own_cpu += sums.own_cpu;
@@ -104,11 +111,14 @@ class Summer {
       row.gpu_ns += gpu ? sums.gpu : model::kNan;
       row.exclusive_gpu_ns += gpu ? sums.own_gpu : model::kNan;
     }
-    std::sort(out.begin(), out.end(), [&](const model::OperatorRow& a, const model::OperatorRow& b) {
-      if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns) return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
-      if (a.exclusive_cpu_ns != b.exclusive_cpu_ns) return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
-      return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
-    });
+    std::sort(out.begin(), out.end(),
+              [&](const model::OperatorRow& a, const model::OperatorRow& b) {
+                if (gpu && a.exclusive_gpu_ns != b.exclusive_gpu_ns)
+                  return a.exclusive_gpu_ns > b.exclusive_gpu_ns;
+                if (a.exclusive_cpu_ns != b.exclusive_cpu_ns)
+                  return a.exclusive_cpu_ns > b.exclusive_cpu_ns;
+                return std::tie(a.name, a.shapes) < std::tie(b.name, b.shapes);
+              });
     return out;
   }
 
@@ -117,7 +127,8 @@ class Summer {
  private:
   struct Open {
     Item item;
-    double covered, gpu, own_gpu;  ///< CPU time of what lies directly inside; GPU time below and own
+    double covered, gpu,
+        own_gpu;  ///< CPU time of what lies directly inside; GPU time below and own
     std::uint32_t children;
     Done child;  ///< the first one, until it is known whether it is the only one
   };
@@ -132,12 +143,13 @@ class Summer {
   }
 
   std::int64_t start_of(std::size_t i) const {
-    return i < s_.ranges.size() ? s_.ranges[i].start_ns : s_.launches[i - s_.ranges.size()].start_ns;
+    return i < s_.ranges.size() ? s_.ranges[i].start_ns
+                                : s_.launches[i - s_.ranges.size()].start_ns;
   }
   Item item_of(std::uint32_t i) const {
     const auto ranges = static_cast<std::uint32_t>(s_.ranges.size());
-    return {start_of(i), i < ranges ? s_.ranges[i].end_ns : s_.launches[i - ranges].end_ns, i < ranges ? i : i - ranges,
-            i >= ranges};
+    return {start_of(i), i < ranges ? s_.ranges[i].end_ns : s_.launches[i - ranges].end_ns,
+            i < ranges ? i : i - ranges, i >= ranges};
   }
 
   bool of_framework(std::uint32_t thread) const {
@@ -145,9 +157,9 @@ class Summer {
            s_.processes[s_.threads[thread].process].operators;
   }
 
-  /// A range that crosses the end of another one does not lie in it, nor does one of no length at that end (traces of
-  /// whole microseconds have many). A CUDA function belongs to the range in which it began, up to the range's end;
-  /// functions that touch are siblings.
+  /// A range that crosses the end of another one does not lie in it, nor does one of no length at
+  /// that end (traces of whole microseconds have many). A CUDA function belongs to the range in
+  /// which it began, up to the range's end; functions that touch are siblings.
   static bool holds(const Item& outer, const Item& inner) {
     const bool empty_at_its_end = outer.end == inner.start && inner.end == outer.end;
     const bool call_of_range = inner.call && !outer.call;
@@ -166,12 +178,13 @@ class Summer {
     }
   }
 
-  /// An operator whose only child has its name is one call with it, as in key_averages(): aten::mean of a tensor calls
-  /// aten::mean of dimensions.
+  /// An operator whose only child has its name is one call with it, as in key_averages():
+  /// aten::mean of a tensor calls aten::mean of dimensions.
   void leave() {
     Open open = open_.back();
     open_.pop_back();
-    const double length = open.item.end == kOpen ? 0 : static_cast<double>(open.item.end - open.item.start);
+    const double length =
+        open.item.end == kOpen ? 0 : static_cast<double>(open.item.end - open.item.start);
     Open* outer = open_.empty() ? nullptr : &open_.back();
     if (outer != nullptr && !open.item.call) outer->gpu += open.gpu + open.own_gpu;
     model::StringId name = 0, shapes = 0;
@@ -191,9 +204,10 @@ class Summer {
     }
     if (open.item.end == kOpen) return;  // never ended: no time, and no call of the trace
     shapes_ |= shapes != 0;
-    const Done done{std::uint64_t{name} << 32 | shapes,
-                    {1, length, std::max(0.0, length - open.covered), open.gpu + open.own_gpu, open.own_gpu},
-                    open.covered};
+    const Done done{
+        std::uint64_t{name} << 32 | shapes,
+        {1, length, std::max(0.0, length - open.covered), open.gpu + open.own_gpu, open.own_gpu},
+        open.covered};
     if (outer == nullptr) return add(done);
     outer->covered += length;
     if (++outer->children == 1) {
@@ -237,7 +251,8 @@ void add_calls(const Session& session, model::Report& report) {
 
 void add_operators(const Session& session, model::Report& report) {
   add_calls(session, report);
-  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& one) { return one.operators; }))
+  if (std::none_of(session.processes.begin(), session.processes.end(),
+                   [](const auto& one) { return one.operators; }))
     return;
   Summer summer(session);
   summer.run();

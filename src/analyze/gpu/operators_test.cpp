@@ -19,7 +19,8 @@ struct Trace : SessionBuilder {
     (void)stream(0, device(0, 0), 7);
   }
   /// An operator; PyTorch's sequence number where it is not 0.
-  void op(std::uint32_t on, std::string_view name, std::int64_t start, std::int64_t end, std::int64_t number = 0) {
+  void op(std::uint32_t on, std::string_view name, std::int64_t start, std::int64_t end,
+          std::int64_t number = 0) {
     const std::uint32_t at = range(on, name, start, end);
     if (number == 0) return;
     session.ranges[at].attributes = static_cast<std::uint32_t>(session.attributes.size());
@@ -44,8 +45,9 @@ std::string operators(const SessionBuilder& trace) {
     return std::isnan(value) ? " -" : ' ' + std::to_string(static_cast<long long>(value));
   };
   for (const model::OperatorRow& row : report.operators)
-    out += row.name + " x" + std::to_string(row.calls) + " cpu" + number(row.cpu_ns) + number(row.exclusive_cpu_ns) +
-           " gpu" + number(row.gpu_ns) + number(row.exclusive_gpu_ns) + '\n';
+    out += row.name + " x" + std::to_string(row.calls) + " cpu" + number(row.cpu_ns) +
+           number(row.exclusive_cpu_ns) + " gpu" + number(row.gpu_ns) +
+           number(row.exclusive_gpu_ns) + '\n';
   return out;
 }
 
@@ -67,7 +69,8 @@ TEST(Operators, CudaFunctionsThatTouchAreSiblings) {  // in traces of whole micr
   for (const auto& [start, end] : {std::pair{2, 3}, {3, 3}, {3, 3}, {20, 20}})
     trace.session.launches[trace.launch(trace.main, start, end)].name =
         trace.session.strings.intern("cudaFuncSetAttribute");
-  EXPECT_EQ(operators(trace), "aten::mm x1 cpu 20 19 gpu - -\ncudaFuncSetAttribute x4 cpu 1 1 gpu - -\n");
+  EXPECT_EQ(operators(trace),
+            "aten::mm x1 cpu 20 19 gpu - -\ncudaFuncSetAttribute x4 cpu 1 1 gpu - -\n");
 }
 
 TEST(Operators, CallsAreChildrenAndGpuWorkIsTheOperators) {
@@ -128,7 +131,8 @@ std::string kernels(const SessionBuilder& trace, const Options& options = {}) {
   std::string out;
   for (const model::Region& region : report->regions)
     if (region.gpu && region.gpu->kernels > 0)
-      out += region.domain + '@' + region.path.back() + ' ' + std::to_string(region.gpu->kernels) + '\n';
+      out += region.domain + '@' + region.path.back() + ' ' + std::to_string(region.gpu->kernels) +
+             '\n';
   return out;
 }
 
@@ -145,18 +149,21 @@ TEST(Operators, TheBackwardPassBelongsToWhoCalledIt) {
   // The GPU's own annotations, and the profiler's, hold no launch.
   (void)trace.range(trace.thread(0, 7), "forward", 90, 500, "gpu_annotation");
   (void)trace.range(trace.thread(0, 0), "Activity Buffer Request", 0, 500, "overhead");
-  const std::string own = "@aten::mm 1\n", engine = "@autograd::engine::evaluate_function: AddmmBackward0 1\n" + own;
+  const std::string own = "@aten::mm 1\n",
+                    engine = "@autograd::engine::evaluate_function: AddmmBackward0 1\n" + own;
   EXPECT_EQ(kernels(trace), "@forward 1\n@aten::linear 1\n@aten::addmm 1\n@backward 1\n" + engine);
   Options thread;
   thread.push_pop_scope = PushPopScope::kThread;
   EXPECT_EQ(kernels(trace, thread), "@forward 1\n@aten::linear 1\n@aten::addmm 1\n" + engine);
   Options with_forward;
   with_forward.backward_with_forward = true;
-  EXPECT_EQ(kernels(trace, with_forward), "@forward 2\n@aten::linear 2\n@aten::addmm 2\n@backward 1\n" + engine);
+  EXPECT_EQ(kernels(trace, with_forward),
+            "@forward 2\n@aten::linear 2\n@aten::addmm 2\n@backward 1\n" + engine);
 }
 
 TEST(Operators, SequenceNumbersAreOfTheLatestOperatorBefore) {
-  Trace trace;  // numbers begin again in the second step, whose operators come after the first backward pass
+  Trace trace;  // numbers begin again in the second step, whose operators come after the first
+                // backward pass
   trace.op(trace.main, "first", 0, 20, 5);
   trace.op(trace.engine, "autograd::engine::evaluate_function: A", 30, 50, 5);
   trace.call(trace.engine, 35, 40, 9);
@@ -166,7 +173,8 @@ TEST(Operators, SequenceNumbersAreOfTheLatestOperatorBefore) {
   Options with_forward;
   with_forward.backward_with_forward = true;
   EXPECT_EQ(kernels(trace, with_forward),
-            "@first 1\n@autograd::engine::evaluate_function: A 1\n@autograd::engine::evaluate_function: B 1\n");
+            "@first 1\n@autograd::engine::evaluate_function: A "
+            "1\n@autograd::engine::evaluate_function: B 1\n");
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ bool same(const OpenRange& a, const OpenRange& b) {
 }
 
 /// Push/pop ranges of a captured path, one list a domain (or one list, when domains nest).
-std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPath& path, bool nested) {
+std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPath& path,
+                                            bool nested) {
   std::map<std::uint32_t, OpenPath> lists;
   for (const OpenRange& range : path) {
     if (range.kind != RangeKind::kPushPop || range.domain >= session.domains.size()) continue;
@@ -27,9 +28,10 @@ std::map<std::uint32_t, OpenPath> by_domain(const Session& session, const OpenPa
   return lists;
 }
 
-/// For every node, what of its path is below the capture: the part that all nodes of its graph share is dropped, down
-/// to a module; where all paths are equal, the innermost range stays.
-std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session& session, bool nested) {
+/// For every node, what of its path is below the capture: the part that all nodes of its graph
+/// share is dropped, down to a module; where all paths are equal, the innermost range stays.
+std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session& session,
+                                                                   bool nested) {
   std::vector<std::map<std::uint32_t, OpenPath>> paths(session.graph_nodes.size());
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::size_t>> graphs;
   for (std::size_t n = 0; n < session.graph_nodes.size(); ++n) {
@@ -39,14 +41,16 @@ std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session
     graphs[{node.process, node.graph_id}].push_back(n);
   }
   for (const auto& [graph, nodes] : graphs) {
-    std::map<std::uint32_t, std::pair<std::size_t, bool>> shared;  // domain: length of the common part, all equal
+    std::map<std::uint32_t, std::pair<std::size_t, bool>>
+        shared;  // domain: length of the common part, all equal
     for (const auto& [domain, first] : paths[nodes.front()]) {
       std::size_t length = first.size();
       bool equal = true;
       for (const std::size_t n : nodes) {
         const OpenPath& path = paths[n][domain];
         std::size_t common = 0;
-        while (common < std::min(length, path.size()) && same(path[common], first[common]) && !first[common].module)
+        while (common < std::min(length, path.size()) && same(path[common], first[common]) &&
+               !first[common].module)
           ++common;
         equal &= common == first.size() && path.size() == first.size();
         length = common;
@@ -59,7 +63,8 @@ std::vector<std::map<std::uint32_t, OpenPath>> paths_below_capture(const Session
         if (found == shared.end()) continue;
         const auto [length, equal] = found->second;
         const std::size_t drop = equal && length > 0 ? length - 1 : length;
-        path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(std::min(drop, path.size())));
+        path.erase(path.begin(),
+                   path.begin() + static_cast<std::ptrdiff_t>(std::min(drop, path.size())));
       }
     }
   }
@@ -76,10 +81,12 @@ class Replays {
     for (std::size_t n = 0; n < paths.size(); ++n) {
       std::vector<std::uint64_t> key;
       for (const auto& [domain, path] : paths[n]) {
-        for (const OpenRange& range : path) key.push_back(std::uint64_t{range.domain} << 32 | range.name);
+        for (const OpenRange& range : path)
+          key.push_back(std::uint64_t{range.domain} << 32 | range.name);
       }
       if (key.empty()) continue;
-      const auto [at, added] = known.emplace(std::move(key), static_cast<std::uint32_t>(paths_.size()));
+      const auto [at, added] =
+          known.emplace(std::move(key), static_cast<std::uint32_t>(paths_.size()));
       if (added) paths_.push_back(paths[n]);
       path_of_node_[n] = at->second;
     }
@@ -94,8 +101,11 @@ class Replays {
       const Item& item = items[i];
       if (item.launch >= session_.launches.size()) continue;
       const std::uint32_t thread = session_.launches[item.launch].thread;
-      if (thread >= session_.threads.size() || session_.threads[thread].process >= session_.processes.size()) continue;
-      const std::uint32_t path = item.graph_node < path_of_node_.size() ? path_of_node_[item.graph_node] : kNone;
+      if (thread >= session_.threads.size() ||
+          session_.threads[thread].process >= session_.processes.size())
+        continue;
+      const std::uint32_t path =
+          item.graph_node < path_of_node_.size() ? path_of_node_[item.graph_node] : kNone;
       of_item[i] = path == kNone ? contexts_.of_launch[item.launch] : replay(item.launch, path);
     }
     return of_item;
@@ -107,7 +117,8 @@ class Replays {
     const std::uint64_t key = std::uint64_t{launch} << 32 | path;
     if (key == last_key_) return last_context_;
     last_key_ = key;
-    if (const auto found = made_.find(key); found != made_.end()) return last_context_ = found->second;
+    if (const auto found = made_.find(key); found != made_.end())
+      return last_context_ = found->second;
     std::vector<std::uint32_t> entries;
     const auto at_launch = contexts_.of(contexts_.of_launch[launch]);
     std::vector<std::uint32_t> below;
@@ -135,15 +146,16 @@ class Replays {
     return last_context_;
   }
 
-  /// Occurrences of the path below `parent`, those of this launch being shared by the paths that begin alike.
+  /// Occurrences of the path below `parent`, those of this launch being shared by the paths that
+  /// begin alike.
   std::uint32_t descend(std::uint32_t launch, std::uint32_t parent, const OpenPath& path) {
     const std::uint32_t thread = session_.launches[launch].thread;
     for (const OpenRange& range : path) {
       const std::uint32_t parent_cell = parent == kNone ? kNone : tree_.cell[parent];
-      const std::uint32_t cell = cell_of(parent == kNone ? thread : tree_.cells[parent_cell].thread, parent_cell, range,
-                                         session_.launches[launch].start_ns);
-      const auto [at, added] =
-          occurrences_.try_emplace({launch, parent, cell}, static_cast<std::uint32_t>(tree_.cell.size()));
+      const std::uint32_t cell = cell_of(parent == kNone ? thread : tree_.cells[parent_cell].thread,
+                                         parent_cell, range, session_.launches[launch].start_ns);
+      const auto [at, added] = occurrences_.try_emplace(
+          {launch, parent, cell}, static_cast<std::uint32_t>(tree_.cell.size()));
       if (added) {
         tree_.range_of.push_back(kNone);
         tree_.parent.push_back(parent);
@@ -155,7 +167,8 @@ class Replays {
     return parent;
   }
 
-  std::uint32_t cell_of(std::uint32_t thread, std::uint32_t parent_cell, const OpenRange& range, std::int64_t at) {
+  std::uint32_t cell_of(std::uint32_t thread, std::uint32_t parent_cell, const OpenRange& range,
+                        std::int64_t at) {
     if (cells_.empty()) {
       for (std::uint32_t c = 0; c < tree_.cells.size(); ++c) {
         const Cell& cell = tree_.cells[c];
@@ -163,8 +176,9 @@ class Replays {
           cells_.emplace(std::tuple(cell.thread, cell.parent, cell.domain, cell.name), c);
       }
     }
-    const auto [found, added] = cells_.emplace(std::tuple(thread, parent_cell, range.domain, range.name),
-                                               static_cast<std::uint32_t>(tree_.cells.size()));
+    const auto [found, added] =
+        cells_.emplace(std::tuple(thread, parent_cell, range.domain, range.name),
+                       static_cast<std::uint32_t>(tree_.cells.size()));
     if (added)
       tree_.cells.push_back({.process = session_.threads[thread].process,
                              .thread = thread,
@@ -184,7 +198,8 @@ class Replays {
   std::vector<std::map<std::uint32_t, OpenPath>> paths_;
   std::unordered_map<std::uint64_t, std::uint32_t> made_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> occurrences_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, model::StringId>, std::uint32_t> cells_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, model::StringId>, std::uint32_t>
+      cells_;
   std::uint64_t last_key_ = ~std::uint64_t{0};
   std::uint32_t last_context_ = 0;
 };

@@ -31,7 +31,8 @@ std::string words(std::string_view reason) {
 template <class Key>
 std::vector<std::pair<Key, std::uint64_t>> by_samples(const std::map<Key, std::uint64_t>& counts) {
   std::vector<std::pair<Key, std::uint64_t>> out(counts.begin(), counts.end());
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   return out;
 }
 
@@ -59,27 +60,33 @@ model::Stalls stalls_of(const Session& session, const Counts& counts, double tot
   }
   model::Stalls out;
   out.samples = static_cast<std::int64_t>(all);
-  const auto share = [&](std::uint64_t samples) { return static_cast<double>(samples) / static_cast<double>(all); };
-  for (const auto& [reason, samples] : by_samples(reasons)) out.reasons.push_back({reason, share(samples)});
+  const auto share = [&](std::uint64_t samples) {
+    return static_cast<double>(samples) / static_cast<double>(all);
+  };
+  for (const auto& [reason, samples] : by_samples(reasons))
+    out.reasons.push_back({reason, share(samples)});
   std::map<Where, std::uint64_t> sizes;
   for (const auto& [where, line] : lines) sizes[where] = line.samples;
   for (const auto& [where, samples] : by_samples(sizes)) {
     if (out.lines.size() == model::kMostStallLines) break;
     const Line& line = lines[where];
     const auto of_line = by_samples(line.reasons);
-    const auto waits =
-        std::find_if(of_line.begin(), of_line.end(), [](const auto& each) { return model::is_stall(each.first); });
+    const auto waits = std::find_if(of_line.begin(), of_line.end(),
+                                    [](const auto& each) { return model::is_stall(each.first); });
     const auto& most = waits == of_line.end() ? of_line.front() : *waits;
     out.lines.push_back({std::string(session.strings.view(std::get<0>(where))), std::get<1>(where),
-                         std::string(session.strings.view(std::get<2>(where))), by_samples(line.offsets).front().first,
-                         share(samples), most.first, share(most.second)});
+                         std::string(session.strings.view(std::get<2>(where))),
+                         by_samples(line.offsets).front().first, share(samples), most.first,
+                         share(most.second)});
   }
-  if (const model::StallShare* top = model::top_stall(out); top != nullptr && std::isfinite(total_ns))
+  if (const model::StallShare* top = model::top_stall(out);
+      top != nullptr && std::isfinite(total_ns))
     out.saves_ns = top->share * total_ns;
   return out;
 }
 
-/// The kernel that each launch put on the GPU, as it is shown; 0 where it is none or, of a graph, not one.
+/// The kernel that each launch put on the GPU, as it is shown; 0 where it is none or, of a graph,
+/// not one.
 std::vector<StringId> kernels_of_launches(const Session& session) {
   std::vector<StringId> out(session.launches.size());
   for (const model::Kernel& kernel : session.kernels)
@@ -90,14 +97,17 @@ std::vector<StringId> kernels_of_launches(const Session& session) {
 
 }  // namespace
 
-void add_stalls(const Session& session, const Contexts& contexts, const Sets& sets, model::Report& report) {
+void add_stalls(const Session& session, const Contexts& contexts, const Sets& sets,
+                model::Report& report) {
   if (session.pc.samples.empty()) return;
   const std::vector<StringId> launched = kernels_of_launches(session);
   std::map<std::uint32_t, Kernels> of_set;
   for (const model::PcSample& sample : session.pc.samples) {
-    const StringId function = shown_name(session.kernel_names[session.pc.places[sample.place].function]);
+    const StringId function =
+        shown_name(session.kernel_names[session.pc.places[sample.place].function]);
     const StringId kernel = launched[sample.launch] != 0 ? launched[sample.launch] : function;
-    of_set[sets.of_context[contexts.of_launch[sample.launch]]][kernel][{sample.place, sample.reason}] += sample.samples;
+    of_set[sets.of_context[contexts.of_launch[sample.launch]]][kernel]
+          [{sample.place, sample.reason}] += sample.samples;
   }
   std::map<std::uint32_t, Kernels> of_region;
   for (const auto& [set, kernels] : of_set)
@@ -109,7 +119,8 @@ void add_stalls(const Session& session, const Contexts& contexts, const Sets& se
     if (kernels == of_region.end()) return;
     for (model::KernelRow& row : rows)
       for (const auto& [kernel, counts] : kernels->second)
-        if (session.strings.view(kernel) == row.name) row.stalls = stalls_of(session, counts, row.total_ns);
+        if (session.strings.view(kernel) == row.name)
+          row.stalls = stalls_of(session, counts, row.total_ns);
   };
   for (std::uint32_t r = 0; r < report.regions.size(); ++r)
     if (report.regions[r].gpu) fill(r, report.regions[r].gpu->top_kernels);

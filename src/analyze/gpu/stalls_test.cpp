@@ -23,15 +23,18 @@ struct Sampled : testing::SessionBuilder {
   }
   std::uint32_t place(std::string_view function, std::uint64_t offset, std::string_view file = {},
                       std::uint32_t line = 0) {
-    session.pc.places.push_back({kernel_name(function), offset, session.strings.intern(file), line});
+    session.pc.places.push_back(
+        {kernel_name(function), offset, session.strings.intern(file), line});
     return static_cast<std::uint32_t>(session.pc.places.size() - 1);
   }
-  void sample(std::uint32_t launch, std::uint32_t place, std::string_view reason, std::uint32_t samples) {
+  void sample(std::uint32_t launch, std::uint32_t place, std::string_view reason,
+              std::uint32_t samples) {
     session.pc.samples.push_back({launch, place, session.strings.intern(reason), samples});
   }
 };
 
-const model::KernelRow& row(const model::Report& report, std::size_t region, std::string_view kernel) {
+const model::KernelRow& row(const model::Report& report, std::size_t region,
+                            std::string_view kernel) {
   for (const model::KernelRow& each : report.regions.at(region).gpu->top_kernels)
     if (each.name == kernel) return each;
   static const model::KernelRow none;
@@ -40,7 +43,8 @@ const model::KernelRow& row(const model::Report& report, std::size_t region, std
 
 TEST(Stalls, OfEachRegionAndKernelByTheLaunch) {
   Sampled b;
-  const auto load = b.place("gemm", 0x40, "/src/kernel.cu", 112), again = b.place("gemm", 0x50, "/src/kernel.cu", 112);
+  const auto load = b.place("gemm", 0x40, "/src/kernel.cu", 112),
+             again = b.place("gemm", 0x50, "/src/kernel.cu", 112);
   const auto add = b.place("gemm", 0x90, "/src/kernel.cu", 113);
   b.sample(b.first, load, "long_scoreboard", 50);
   b.sample(b.first, again, "long_scoreboard", 11);

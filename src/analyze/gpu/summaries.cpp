@@ -20,8 +20,10 @@ model::Spread spread(const model::SummarySpread& known) {
           known.max.value_or(kNan), known.mean.value_or(kNan),   known.stddev.value_or(kNan)};
 }
 
-/// The kernels of one region (or of the run): rows of one name are put together, since a table has one a thread.
-void add_kernels(const model::Session& session, const std::vector<const model::KernelSummary*>& rows, std::size_t top,
+/// The kernels of one region (or of the run): rows of one name are put together, since a table has
+/// one a thread.
+void add_kernels(const model::Session& session,
+                 const std::vector<const model::KernelSummary*>& rows, std::size_t top,
                  model::GpuWork& work, std::vector<model::KernelRow>& out) {
   work.kernels = work.nccl_kernels = 0;
   work.kernel_ns = work.nccl_ns = 0;
@@ -44,7 +46,8 @@ void add_kernels(const model::Session& session, const std::vector<const model::K
     }
     kernel.calls += row->calls;
     kernel.total_ns += row->total_ns;
-    if (kernel.calls > 0) kernel.duration_ns.mean = kernel.total_ns / static_cast<double>(kernel.calls);
+    if (kernel.calls > 0)
+      kernel.duration_ns.mean = kernel.total_ns / static_cast<double>(kernel.calls);
     work.kernels += row->calls;
     work.kernel_ns += row->total_ns;
     if (kernel.nccl) {
@@ -97,7 +100,8 @@ model::GpuWork unknown_work() {
   return work;
 }
 
-base::Result<void> add_summaries(const model::Session& session, const Options& options, model::Report& report) {
+base::Result<void> add_summaries(const model::Session& session, const Options& options,
+                                 model::Report& report) {
   const model::Summary& summary = session.summary;
   if (summary.empty()) return {};
   std::map<Key, const model::RangeSummary*> ranges;
@@ -108,7 +112,8 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
     if (!ranges.contains(key)) order.push_back(key);
     return ranges.try_emplace(key, nullptr).first;
   };
-  for (const model::RangeSummary& range : summary.ranges) see({range.domain, range.name, range.kind})->second = &range;
+  for (const model::RangeSummary& range : summary.ranges)
+    see({range.domain, range.name, range.kind})->second = &range;
   for (const model::KernelSummary& kernel : summary.kernels) {
     if (!kernel.in_range) {
       of_run.push_back(&kernel);
@@ -120,7 +125,8 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
       kernels[key].push_back(&kernel);
     }
   }
-  std::map<std::pair<Key, std::vector<std::string>>, std::uint32_t> placed;  // of domain and kind alone, and path
+  std::map<std::pair<Key, std::vector<std::string>>, std::uint32_t>
+      placed;  // of domain and kind alone, and path
   for (const Key& key : order) {
     const std::string_view domain = session.strings.view(key.domain);
     std::vector<std::string_view> path{session.strings.view(key.name)};
@@ -155,7 +161,8 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
     }
     if (const auto found = kernels.find(key); found != kernels.end()) {
       if (!region.gpu) region.gpu = unknown_work();
-      add_kernels(session, found->second, options.top_kernels, *region.gpu, region.gpu->top_kernels);
+      add_kernels(session, found->second, options.top_kernels, *region.gpu,
+                  region.gpu->top_kernels);
       if (ranges[key] == nullptr) {  // the table repeats it for every kernel of a thread
         std::map<std::uint64_t, std::int64_t> by_thread;
         for (const model::KernelSummary* row : found->second) {
@@ -169,11 +176,13 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
   }
   if (!of_run.empty()) {
     report.total = unknown_work();
-    add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total, report.kernels);
+    add_kernels(session, of_run, std::numeric_limits<std::size_t>::max(), *report.total,
+                report.kernels);
   }
   if (!outside.empty()) {
     report.unattributed = unknown_work();
-    add_kernels(session, outside, options.top_kernels, *report.unattributed, report.unattributed->top_kernels);
+    add_kernels(session, outside, options.top_kernels, *report.unattributed,
+                report.unattributed->top_kernels);
   }
   if (!summary.copies.empty()) {
     if (!report.total) report.total = unknown_work();
@@ -190,10 +199,12 @@ base::Result<void> add_summaries(const model::Session& session, const Options& o
   }
   add_calls(session, report.operators);
   if (!summary.paths.empty())
-    report.notes.emplace_back("Regions are totals by path, from a profile without a timeline: no exclusive times.");
+    report.notes.emplace_back(
+        "Regions are totals by path, from a profile without a timeline: no exclusive times.");
   else if (summary.calls.empty())
     report.notes.emplace_back(
-        "Regions are totals by name, from tables without a timeline: no nesting, no exclusive times. Ranges of one "
+        "Regions are totals by name, from tables without a timeline: no nesting, no exclusive "
+        "times. Ranges of one "
         "name inside each other count their kernels twice.");
   return {};
 }

@@ -49,8 +49,9 @@ TEST(Summaries, BecomeFlatRegionsAndSayWhatTheyDoNotKnow) {
   EXPECT_EQ(model::value_of(region, "gpu.kernels"), 11.0);
   EXPECT_EQ(model::value_of(region, "gpu.kernel_ns"), 450.0);
   EXPECT_EQ(model::value_of(region, "gpu.nccl_kernels"), 1.0);
-  for (const char* unknown : {"wall_ns.exclusive", "wall_ns.p95", "wall_ns.share", "threads", "unclosed", "gpu.busy_ns",
-                              "gpu.exclusive_kernels", "gpu.graph_launches"}) {
+  for (const char* unknown :
+       {"wall_ns.exclusive", "wall_ns.p95", "wall_ns.share", "threads", "unclosed", "gpu.busy_ns",
+        "gpu.exclusive_kernels", "gpu.graph_launches"}) {
     EXPECT_FALSE(model::value_of(region, unknown)) << unknown;
   }
   ASSERT_EQ(region.gpu->top_kernels.size(), 2u);
@@ -77,11 +78,13 @@ TEST(Summaries, CallsOfAnApiAreOperators) {
   EXPECT_TRUE(std::isnan(report->operators[0].gpu_ns)) << "unknown, and not 0";
   EXPECT_TRUE(report->operators_by_shape.empty());
   judge(*report);
-  EXPECT_EQ(report->verdict.front().text, "6 HIP calls and nothing else; most time in hipMemcpy (60 ns)");
+  EXPECT_EQ(report->verdict.front().text,
+            "6 HIP calls and nothing else; most time in hipMemcpy (60 ns)");
   s.summary.calls.push_back({reduce, 1, 70});
   report = analyze(s, {});
   judge(*report);
-  EXPECT_EQ(report->verdict.front().text, "7 calls of 3 operators; most self time in ncclAllReduce (70 ns)");
+  EXPECT_EQ(report->verdict.front().text,
+            "7 calls of 3 operators; most self time in ncclAllReduce (70 ns)");
 }
 
 TEST(Summaries, CopiesWithoutBytesAreNoRowOfTheirKind) {
@@ -107,7 +110,8 @@ TEST(Summaries, CopiesWithoutBytesAreNoRowOfTheirKind) {
 TEST(Summaries, RangesWithAPathNest) {
   model::Session s;
   const auto id = [&](std::string_view text) { return s.strings.intern(text); };
-  for (const auto& path : {std::vector{"layer"}, std::vector{"layer", "norm"}, std::vector{"norm"}}) {
+  for (const auto& path :
+       {std::vector{"layer"}, std::vector{"layer", "norm"}, std::vector{"norm"}}) {
     std::string joined;
     std::vector<model::StringId> names;
     for (const char* name : path) {

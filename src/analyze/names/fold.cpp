@@ -78,7 +78,8 @@ std::string of_xla(std::string_view name) {
   if (name.starts_with(kDomain)) name.remove_prefix(kDomain.size());
   const std::size_t hash = name.find(":#");
   if (hash == std::string_view::npos || name.size() < hash + 3 || name.back() != '#') return {};
-  const std::string_view what = name.substr(0, hash), pairs = name.substr(hash + 2, name.size() - hash - 3);
+  const std::string_view what = name.substr(0, hash),
+                         pairs = name.substr(hash + 2, name.size() - hash - 3);
   for (const std::string_view key : {"hlo_op", "hlo_module", "module", "name"})
     for (const std::string_view pair : base::split(pairs, ','))
       if (pair.size() > key.size() + 1 && pair.starts_with(key) && pair[key.size()] == '=')
@@ -89,8 +90,10 @@ std::string of_xla(std::string_view name) {
 std::string_view without_metadata(std::string_view name) {
   if (name.empty() || (name.back() != ']' && !is_digit(name.back()))) return name;
   const auto number = [](Printed& printed) { return printed.number(); };
-  name = without(name, ", input_op_ids = ", [](Printed& printed) { return printed.list(&Printed::producer); });
-  name = without(name, ", sizes = ", [](Printed& printed) { return printed.list(&Printed::shape); });
+  name = without(
+      name, ", input_op_ids = ", [](Printed& printed) { return printed.list(&Printed::producer); });
+  name =
+      without(name, ", sizes = ", [](Printed& printed) { return printed.list(&Printed::shape); });
   name = without(name, ", op_id = ", number);
   return without(name, ", seq = ", number);
 }
@@ -99,7 +102,8 @@ std::string_view without_metadata(std::string_view name) {
 bool is_format(std::string_view word) {
   if (word.size() == 1) return true;
   const std::string lower = base::lower(word);
-  for (const char* format : {"int", "uint", "fp", "bf", "tf", "float", "bfloat", "complex", "utf", "sha", "md", "crc"})
+  for (const char* format :
+       {"int", "uint", "fp", "bf", "tf", "float", "bfloat", "complex", "utf", "sha", "md", "crc"})
     if (lower == format) return true;
   return false;
 }
@@ -136,7 +140,8 @@ std::size_t end_of_hex_id(std::string_view name, std::size_t at) {
   }
   if (!is_hex(word)) return at;
   const bool has_both = std::ranges::any_of(word, is_digit) && std::ranges::any_of(word, is_letter);
-  const bool between_hyphens = at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
+  const bool between_hyphens =
+      at > 0 && name[at - 1] == '-' && end < name.size() && name[end] == '-';
   const bool in_uuid = word.size() == kUuidGroup && between_hyphens;
   return has_both && (word.size() >= kShortest || in_uuid) ? end : at;
 }
@@ -171,7 +176,8 @@ void both(std::optional<Value>& to, const std::optional<Value>& from, How how) {
 
 /// Totals of one name, put together; what cannot be known of the sum (its median) is absent.
 void add(model::RangeSummary& to, const model::RangeSummary& from) {
-  to.occurrences = to.occurrences < 0 || from.occurrences < 0 ? -1 : to.occurrences + from.occurrences;
+  to.occurrences =
+      to.occurrences < 0 || from.occurrences < 0 ? -1 : to.occurrences + from.occurrences;
   both(to.total_ns, from.total_ns, std::plus<>());
   both(to.gpu_span_ns, from.gpu_span_ns, std::plus<>());
   both(to.gpu_operations, from.gpu_operations, std::plus<>());
@@ -179,7 +185,8 @@ void add(model::RangeSummary& to, const model::RangeSummary& from) {
   both(all.min, from.per_occurrence_ns.min, [](double a, double b) { return std::min(a, b); });
   both(all.max, from.per_occurrence_ns.max, [](double a, double b) { return std::max(a, b); });
   all.median = all.stddev = all.mean = std::nullopt;
-  if (to.total_ns && to.occurrences > 0) all.mean = *to.total_ns / static_cast<double>(to.occurrences);
+  if (to.total_ns && to.occurrences > 0)
+    all.mean = *to.total_ns / static_cast<double>(to.occurrences);
 }
 
 template <class Rename>
@@ -234,16 +241,18 @@ void fold_summary(model::Summary& summary, Fold fold) {
 
 std::string folded_name(std::string_view name, FoldNames how) {
   if (how == FoldNames::kOff) return std::string(name);
-  if (const std::string of = of_xla(name); !of.empty()) return how == FoldNames::kNumbers ? without_numbers(of) : of;
+  if (const std::string of = of_xla(name); !of.empty())
+    return how == FoldNames::kNumbers ? without_numbers(of) : of;
   const std::string_view left = without_metadata(name);
   return how == FoldNames::kNumbers ? without_numbers(left) : std::string(left);
 }
 
 bool NameFolder::stays(std::string_view recorded, std::string_view folded) const {
   const auto as_recorded = [&](const model::RangeTerm& term) {
-    return std::any_of(term.forms.begin(), term.forms.end(), [&](const model::RangeExpression& form) {
-      return form.has_name(recorded) && !form.has_name(folded);
-    });
+    return std::any_of(term.forms.begin(), term.forms.end(),
+                       [&](const model::RangeExpression& form) {
+                         return form.has_name(recorded) && !form.has_name(folded);
+                       });
   };
   return std::any_of(ranges_.include.begin(), ranges_.include.end(), as_recorded) ||
          std::any_of(ranges_.exclude.begin(), ranges_.exclude.end(), as_recorded);
@@ -277,10 +286,12 @@ std::string NameFolder::fold(Session& session, FoldNames how) const {
   rename(session, fold);
   if (!session.summary.empty()) fold_summary(session.summary, fold);
   if (folded == 0) return {};
-  std::string text = fmt::format(
-      "{} folded to {} ({}); --fold-names off keeps them", base::counted(folded, "range name was", "range names were"),
-      base::counted(results.size(), "name"),
-      how == FoldNames::kNumbers ? "numbers became #" : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
+  std::string text = fmt::format("{} folded to {} ({}); --fold-names off keeps them",
+                                 base::counted(folded, "range name was", "range names were"),
+                                 base::counted(results.size(), "name"),
+                                 how == FoldNames::kNumbers
+                                     ? "numbers became #"
+                                     : "seq, op_id and sizes of PyTorch's emit_nvtx were cut off");
   if (stayed > 0)
     text += fmt::format(". {} as recorded: --include or --exclude names them so",
                         base::counted(stayed, "name stayed", "names stayed"));
@@ -294,7 +305,8 @@ void NameFolder::bound(Session& session) const {
     std::vector<std::uint64_t> time(session.strings.size());
     for (const model::Range& range : session.ranges) {
       const std::int64_t end = range.end_ns == model::kOpen ? session.end_ns : range.end_ns;
-      if (range.name < time.size()) time[range.name] += 1 + static_cast<std::uint64_t>(length_ns(range.start_ns, end));
+      if (range.name < time.size())
+        time[range.name] += 1 + static_cast<std::uint64_t>(length_ns(range.start_ns, end));
     }
     names.clear();
     for (StringId id = 0; id < time.size(); ++id)
@@ -321,11 +333,12 @@ void NameFolder::bound(Session& session) const {
   }
   session.losses.push_back(
       {"folded_names", recorded - std::min(numbered, kMostNames),
-       fmt::format("a report cannot show {} range names: {}{}; --fold-names off keeps them", recorded,
-                   numbered < recorded ? "numbers became #" : "",
-                   numbered > kMostNames ? fmt::format("{}those with the least time are '({} other names)'",
-                                                       numbered < recorded ? ", and " : "", numbered - kMostNames)
-                                         : "")});
+       fmt::format("a report cannot show {} range names: {}{}; --fold-names off keeps them",
+                   recorded, numbered < recorded ? "numbers became #" : "",
+                   numbered > kMostNames
+                       ? fmt::format("{}those with the least time are '({} other names)'",
+                                     numbered < recorded ? ", and " : "", numbered - kMostNames)
+                       : "")});
 }
 
 }  // namespace rangescope::analyze

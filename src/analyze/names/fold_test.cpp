@@ -26,9 +26,11 @@ NameFolder folder(FoldNames how, const std::vector<std::string>& include = {},
 TEST(FoldedName, CutsWhatEmitNvtxWrites) {
   EXPECT_EQ(cut("aten::addmm, op_id = 23"), "aten::addmm");
   EXPECT_EQ(cut("aten::mm, seq = 12, op_id = 34"), "aten::mm");
-  EXPECT_EQ(cut("aten::mm, seq = 12, op_id = 34, sizes = [[4, 8], [8, 2]], input_op_ids = [(21,0), (0,-1)]"),
+  EXPECT_EQ(cut("aten::mm, seq = 12, op_id = 34, sizes = [[4, 8], [8, 2]], input_op_ids = [(21,0), "
+                "(0,-1)]"),
             "aten::mm");
-  EXPECT_EQ(cut("aten::relu, op_id = 5, sizes = [[], [128]], input_op_ids = [(4,0)]"), "aten::relu");
+  EXPECT_EQ(cut("aten::relu, op_id = 5, sizes = [[], [128]], input_op_ids = [(4,0)]"),
+            "aten::relu");
   EXPECT_EQ(cut("autograd::engine::evaluate_function: AddmmBackward0, op_id = 12"),
             "autograd::engine::evaluate_function: AddmmBackward0");
   EXPECT_EQ(cut("Optimizer.step#SGD.step, op_id = 90"), "Optimizer.step#SGD.step");
@@ -41,14 +43,16 @@ TEST(FoldedName, CutsWhatEmitNvtxWrites) {
 /// Names of XLA: of its sources and of public recordings.
 TEST(FoldedName, OfXlaAreTheModuleAndTheHlo) {
   EXPECT_EQ(cut("TSL:XlaModule:#hlo_module=jit_step,program_id=7#"), "XlaModule: jit_step");
-  EXPECT_EQ(cut("XlaModule:#prefix=jit(step)/jit(main),hlo_module=jit_step,program_id=12#"), "XlaModule: jit_step");
+  EXPECT_EQ(cut("XlaModule:#prefix=jit(step)/jit(main),hlo_module=jit_step,program_id=12#"),
+            "XlaModule: jit_step");
   EXPECT_EQ(cut("Thunk:#hlo_op=fusion.3#"), "Thunk: fusion.3");
   EXPECT_EQ(cut("Thunk:#hlo_op=fusion.3,hlo_module=jit_step,program_id=7#"), "Thunk: fusion.3");
   EXPECT_EQ(cut("Thunk:#name=/dot_general,hlo_op=gemm.1#"), "Thunk: gemm.1");
   EXPECT_EQ(cut("XlaCompile:#module=jit_step,program_id=3#"), "XlaCompile: jit_step");
   EXPECT_EQ(cut("TSL:XlaPass:#name=fusion#"), "XlaPass: fusion");
   EXPECT_EQ(counted("Thunk:#hlo_op=fusion.3#"), "Thunk: fusion.#");
-  for (const char* name : {"XlaModule:#", ":##", "XlaModule:#hlo_module=#", "a:#b#", "step #3", "Thunk:#hlo_op=a"})
+  for (const char* name :
+       {"XlaModule:#", ":##", "XlaModule:#hlo_module=#", "a:#b#", "step #3", "Thunk:#hlo_op=a"})
     EXPECT_EQ(cut(name), name);
 }
 
@@ -100,8 +104,9 @@ TEST(FoldedName, WritesNumbersOfTheirOwnAsOne) {
 }
 
 TEST(FoldedName, KeepsDigitsThatSayWhatItIs) {
-  for (const char* name : {"aten::conv2d", "fp16", "BF16", "sha256", "int8", "gemm_int8", "cast float32", "utf8", "f16",
-                           "h100", "v2", "w8a8", "e4m3", "64x64", "0x7f", "3d", "17ms", "none"})
+  for (const char* name :
+       {"aten::conv2d", "fp16", "BF16", "sha256", "int8", "gemm_int8", "cast float32", "utf8",
+        "f16", "h100", "v2", "w8a8", "e4m3", "64x64", "0x7f", "3d", "17ms", "none"})
     EXPECT_EQ(counted(name), name);
   EXPECT_EQ(counted("conv2d_3"), "conv2d_#");
   EXPECT_EQ(counted("int8 gemm 4"), "int8 gemm #");
@@ -113,7 +118,8 @@ TEST(FoldedName, WritesHexadecimalIdsAsOne) {
   EXPECT_EQ(counted("0xDEADBEEF"), "#");
   EXPECT_EQ(counted("job 550e8400-e29b-41d4-a716-446655440000"), "job #-#-#-#-#");
   EXPECT_EQ(counted("decode_1a2b3c4d.attn"), "decode_#.attn");
-  for (const char* name : {"facade", "decade_feed", "0x7f", "e5m2", "fp8_e4m3", "b2b", "abcdef-relu"})
+  for (const char* name :
+       {"facade", "decade_feed", "0x7f", "e5m2", "fp8_e4m3", "b2b", "abcdef-relu"})
     EXPECT_EQ(counted(name), name);
 }
 
@@ -131,7 +137,8 @@ TEST(Fold, OccurrencesOfOneOperatorAreOneRegion) {
   }
   EXPECT_EQ(analyze(b.session)->regions.size(), 1 + 5 + 5);
   EXPECT_EQ(folder(FoldNames::kAuto).fold(b.session),
-            "10 range names were folded to 2 names (seq, op_id and sizes of PyTorch's emit_nvtx were cut off); "
+            "10 range names were folded to 2 names (seq, op_id and sizes of PyTorch's emit_nvtx "
+            "were cut off); "
             "--fold-names off keeps them");
   const auto report = analyze(b.session);
   ASSERT_EQ(report->regions.size(), 3);
@@ -144,7 +151,8 @@ TEST(Fold, OccurrencesOfOneOperatorAreOneRegion) {
 }
 
 TEST(Fold, ANameThatAnExpressionSaysAsRecordedStays) {
-  const auto paths = [](std::vector<std::string> include, std::vector<std::string> exclude, std::string* note) {
+  const auto paths = [](std::vector<std::string> include, std::vector<std::string> exclude,
+                        std::string* note) {
     Torch b;
     for (int i = 0; i < 3; ++i) b.range(b.t, "iter " + std::to_string(i), i * 10, i * 10 + 5);
     Options options;
@@ -161,7 +169,9 @@ TEST(Fold, ANameThatAnExpressionSaysAsRecordedStays) {
   std::string note;
   EXPECT_EQ(paths({}, {}, nullptr), Paths{"iter # x3"});
   EXPECT_EQ(paths({}, {"iter 0/"}, &note), Paths{"iter # x2"});
-  EXPECT_TRUE(note.ends_with("keeps them. 1 name stayed as recorded: --include or --exclude names them so")) << note;
+  EXPECT_TRUE(
+      note.ends_with("keeps them. 1 name stayed as recorded: --include or --exclude names them so"))
+      << note;
   EXPECT_EQ(paths({"iter 1/"}, {}, nullptr), Paths{"iter 1 x1"});
   EXPECT_EQ(paths({"iter #/"}, {}, nullptr), Paths{"iter # x3"});
   EXPECT_EQ(paths({"regex:^iter/"}, {}, nullptr), Paths{"iter # x3"});
@@ -245,7 +255,8 @@ model::Session many_names(std::size_t count, bool numbered) {
     if (!numbered)
       for (char& c : name)
         if (c >= '0' && c <= '9') c = static_cast<char>('a' + (c - '0'));
-    b.range(t, name, static_cast<std::int64_t>(20 * i), static_cast<std::int64_t>(20 * i + (i < 5 ? 1 : 10)));
+    b.range(t, name, static_cast<std::int64_t>(20 * i),
+            static_cast<std::int64_t>(20 * i + (i < 5 ? 1 : 10)));
   }
   return std::move(b.session);
 }

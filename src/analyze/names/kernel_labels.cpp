@@ -11,7 +11,8 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr std::size_t kMostWords = 3;
-constexpr std::size_t kMostAlike = 300;  // rows of one short name that are compared; more get their shape
+constexpr std::size_t kMostAlike =
+    300;  // rows of one short name that are compared; more get their shape
 
 bool of_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -19,7 +20,8 @@ bool of_word(char c) {
 }
 
 std::string without_anonymous(std::string_view name) {
-  return base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""), "<unnamed>::", "");
+  return base::replace_all(base::replace_all(name, "(anonymous namespace)::", ""),
+                           "<unnamed>::", "");
 }
 
 /// Words behind the short name, each once, in their order: template arguments, then parameters.
@@ -34,7 +36,8 @@ std::vector<std::string> words_of(const model::KernelRow& row) {
     std::size_t end = 0;
     while (end < rest.size() && of_word(rest[end])) ++end;
     const std::string_view word = rest.substr(0, end);
-    const bool space = rest.substr(end).starts_with("::");  // a namespace tells where a name is declared
+    const bool space =
+        rest.substr(end).starts_with("::");  // a namespace tells where a name is declared
     if (end > 0 && !space && seen.insert(word).second) words.emplace_back(word);
     rest.remove_prefix(std::max<std::size_t>(end, 1));
   }
@@ -51,7 +54,8 @@ std::string shape_text(const model::KernelShape& shape) {
   return "grid " + one(shape.grid) + ", block " + one(shape.block);
 }
 
-/// The words of `own` that the fewest of `others` have, as long as each leaves fewer that have all of them.
+/// The words of `own` that the fewest of `others` have, as long as each leaves fewer that have all
+/// of them.
 std::vector<std::string> telling(const std::vector<std::string>& own,
                                  std::vector<const std::set<std::string>*> others) {
   std::vector<std::string> chosen;
@@ -59,10 +63,11 @@ std::vector<std::string> telling(const std::vector<std::string>& own,
     const std::string* best = nullptr;
     std::size_t least = others.size();
     for (const std::string& word : own) {
-      const auto shared = static_cast<std::size_t>(
-          std::count_if(others.begin(), others.end(), [&](const auto* other) { return other->contains(word); }));
+      const auto shared = static_cast<std::size_t>(std::count_if(
+          others.begin(), others.end(), [&](const auto* other) { return other->contains(word); }));
       const bool name = word.size() > 2 && (word[0] < '0' || word[0] > '9');
-      const bool better = best != nullptr && shared == least && name && (*best)[0] >= '0' && (*best)[0] <= '9';
+      const bool better =
+          best != nullptr && shared == least && name && (*best)[0] >= '0' && (*best)[0] <= '9';
       if (shared < least || better) least = shared, best = &word;
     }
     if (best == nullptr) break;
@@ -75,13 +80,16 @@ std::vector<std::string> telling(const std::vector<std::string>& own,
   return chosen;
 }
 
-/// Functions of CUTLASS and Composable Kernel that run the kernel which their template argument names.
+/// Functions of CUTLASS and Composable Kernel that run the kernel which their template argument
+/// names.
 constexpr std::string_view kWrappers[] = {"Kernel", "Kernel2", "device_kernel", "kentry"};
 
-/// "Kernel2<cutlass_80_tensorop_s1688gemm>": by the first word that is no flag, number or architecture.
+/// "Kernel2<cutlass_80_tensorop_s1688gemm>": by the first word that is no flag, number or
+/// architecture.
 void name_wrapped(model::KernelRow& row) {
   const std::vector<std::string> words = words_of(row);
-  const auto first = std::ranges::find_if(words, [](const std::string& word) { return word.size() > 8; });
+  const auto first =
+      std::ranges::find_if(words, [](const std::string& word) { return word.size() > 8; });
   if (first != words.end()) row.label += "<" + *first + ">";
 }
 
@@ -122,7 +130,8 @@ void tell_kernels_apart(model::Report& report) {
   const auto apply = [&](base::Held<model::GpuWork>& work) {
     if (!work) return;
     for (model::KernelRow& row : work->top_kernels)
-      if (const auto found = labels.find(row.name); found != labels.end()) row.label = *found->second;
+      if (const auto found = labels.find(row.name); found != labels.end())
+        row.label = *found->second;
   };
   apply(report.total);
   apply(report.unattributed);
@@ -146,7 +155,8 @@ std::string folded_kernel(std::string_view name) {
     if (folded.ends_with(end)) folded = base::trim(folded.substr(0, folded.size() - end.size()));
   }
   // The return type is the text before the last space.
-  if (const auto space = folded.rfind(' '); space != std::string_view::npos) folded = folded.substr(space + 1);
+  if (const auto space = folded.rfind(' '); space != std::string_view::npos)
+    folded = folded.substr(space + 1);
   if (folded.empty()) return std::string(name);
   return std::string(folded) + (folded.ends_with("::") ? "{lambda}" : "");
 }

@@ -35,7 +35,8 @@ Path parts_of(std::string_view text) {
 }
 
 /// A name is replaced wherever it occurs; a path with everything below it.
-Path renamed(const Path& path, const std::map<std::string, std::string>& renames, std::set<std::string>& used) {
+Path renamed(const Path& path, const std::map<std::string, std::string>& renames,
+             std::set<std::string>& used) {
   Path out = path;
   for (const auto& [from, to] : renames) {
     const Path old = parts_of(from);
@@ -88,8 +89,8 @@ bool on_all_sides(const MatchedRegion& region) {
   return true;
 }
 
-base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
-                                                       const std::map<std::string, std::string>& renames) {
+base::Result<std::vector<MatchedRegion>> match_regions(
+    std::span<const model::Side> sides, const std::map<std::string, std::string>& renames) {
   std::vector<MatchedRegion> out;
   // A range that is named like a row of the run is not that row.
   std::map<std::tuple<bool, std::string, model::RangeKind, Path>, std::size_t> known;
@@ -111,14 +112,16 @@ base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Si
           matched.kind = region.kind;
           matched.is_whole_run = region.is_whole_run;
           matched.is_outside_ranges = region.is_outside_ranges;
-          if (path != region.path) matched.renamed_from = model::path_text(region.domain, region.path);
+          if (path != region.path)
+            matched.renamed_from = model::path_text(region.domain, region.path);
           for (const model::Side& side : sides) matched.of.emplace_back(side.runs.size(), nullptr);
         }
         const DigestRegion*& place = out[at->second].of[s][r];
         if (place && !renames.empty())
           return base::fail(base::Code::kUsage,
-                            "after renaming, '" + base::printable(base::join(place->path, " > ")) + "' and '" +
-                                base::printable(base::join(region.path, " > ")) + "' are one range",
+                            "after renaming, '" + base::printable(base::join(place->path, " > ")) +
+                                "' and '" + base::printable(base::join(region.path, " > ")) +
+                                "' are one range",
                             "--rename", "Rename to a name that the first side does not have");
         if (!place) place = &region;
       }
@@ -127,24 +130,28 @@ base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Si
   for (const auto& [from, to] : renames) {
     if (used.contains(from)) continue;
     const std::vector<std::string> list(names.begin(), names.end());
-    return base::fail(base::Code::kUsage, "the first side has no range '" + base::printable(from) + "'", "--rename",
+    return base::fail(base::Code::kUsage,
+                      "the first side has no range '" + base::printable(from) + "'", "--rename",
                       base::did_you_mean(from, list));
   }
   return out;
 }
 
-base::Result<void> filter_regions(std::vector<MatchedRegion>& regions, const model::RangeSelection& ranges,
+base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
+                                  const model::RangeSelection& ranges,
                                   std::span<const model::RangeTerm> only) {
   std::vector<std::string> seen;
   for (const MatchedRegion& region : regions) {
-    if (seen.size() < 12) seen.push_back(base::printable(model::path_text(region.domain, region.path)));
+    if (seen.size() < 12)
+      seen.push_back(base::printable(model::path_text(region.domain, region.path)));
   }
   std::erase_if(regions, [&](const MatchedRegion& region) {
     const std::vector<std::string_view> path(region.path.begin(), region.path.end());
     return !ranges.chooses(region.domain, path, region.kind) ||
-           (!only.empty() && std::none_of(only.begin(), only.end(), [&](const model::RangeTerm& term) {
-             return term.names_itself(region.domain, path, region.kind);
-           }));
+           (!only.empty() &&
+            std::none_of(only.begin(), only.end(), [&](const model::RangeTerm& term) {
+              return term.names_itself(region.domain, path, region.kind);
+            }));
   });
   if (!regions.empty() || (ranges.empty() && only.empty())) return {};
   return base::fail(base::Code::kNothingCaptured, "no region matches",
@@ -188,14 +195,18 @@ std::string largest_gone(std::span<const MatchedRegion> regions) {
   return model::path_text(largest->domain, largest->path);
 }
 
-std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions, std::size_t sides) {
+std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions,
+                                              std::size_t sides) {
   struct Candidate {
     double score;
     std::size_t gone, fresh;
     std::string reason;
   };
-  std::map<std::tuple<std::string, model::RangeKind, Path>, std::set<std::string>> children;  // over all sides
-  const auto key = [](const MatchedRegion& r, const Path& path) { return std::tuple(r.domain, r.kind, path); };
+  std::map<std::tuple<std::string, model::RangeKind, Path>, std::set<std::string>>
+      children;  // over all sides
+  const auto key = [](const MatchedRegion& r, const Path& path) {
+    return std::tuple(r.domain, r.kind, path);
+  };
   const auto above = [](const MatchedRegion& r) { return Path(r.path.begin(), r.path.end() - 1); };
   std::set<std::tuple<std::string, model::RangeKind, Path>> shared;
   for (const MatchedRegion& region : regions) {
@@ -206,9 +217,11 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
   for (std::size_t side = 1; side < sides; ++side) {
     std::vector<std::size_t> gone, fresh;
     for (std::size_t i = 0; i < regions.size(); ++i) {
-      const bool top = regions[i].path.size() == 1 || shared.contains(key(regions[i], above(regions[i])));
+      const bool top =
+          regions[i].path.size() == 1 || shared.contains(key(regions[i], above(regions[i])));
       if (!top) continue;
-      const bool first = any_of(regions[i], 0) != nullptr, here = any_of(regions[i], side) != nullptr;
+      const bool first = any_of(regions[i], 0) != nullptr,
+                 here = any_of(regions[i], side) != nullptr;
       if (first && !here && gone.size() < kMostCandidates) gone.push_back(i);
       if (!first && here && fresh.size() < kMostCandidates) fresh.push_back(i);
     }
@@ -216,23 +229,29 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
     for (const std::size_t g : gone) {
       for (const std::size_t f : fresh) {
         const MatchedRegion &old = regions[g], &young = regions[f];
-        if (old.domain != young.domain || old.kind != young.kind || above(old) != above(young)) continue;
+        if (old.domain != young.domain || old.kind != young.kind || above(old) != above(young))
+          continue;
         const DigestRegion &a = *any_of(old, 0), &b = *any_of(young, side);
         std::vector<std::string> reasons;
         const std::vector<std::string> other{young.path.back()};
-        if (!base::nearest(old.path.back(), other).empty()) reasons.emplace_back("nearly the same name");
-        if (a.occurrences == b.occurrences) reasons.push_back("both " + base::counted(a.occurrences, "time"));
+        if (!base::nearest(old.path.back(), other).empty())
+          reasons.emplace_back("nearly the same name");
+        if (a.occurrences == b.occurrences)
+          reasons.push_back("both " + base::counted(a.occurrences, "time"));
         const auto &in_a = children[key(old, old.path)], &in_b = children[key(young, young.path)];
         std::vector<std::string> both;
-        std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(both));
+        std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(),
+                              std::back_inserter(both));
         if (!both.empty() && 2 * both.size() >= std::max(in_a.size(), in_b.size()))
           reasons.push_back("the same " + base::counted(both.size(), "range") + " inside");
         const double wall_a = median_wall(a), wall_b = median_wall(b);
-        const bool alike = wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
+        const bool alike =
+            wall_a > 0 && wall_b > 0 && std::abs(std::log(wall_b / wall_a)) < std::log(1.25);
         if (alike) reasons.emplace_back("times within a quarter");
         if (reasons.size() < 2) continue;
         const double distance = alike ? std::abs(std::log(wall_b / wall_a)) : 1;
-        candidates.push_back({static_cast<double>(reasons.size()) - distance, g, f, base::join(reasons, ", ")});
+        candidates.push_back(
+            {static_cast<double>(reasons.size()) - distance, g, f, base::join(reasons, ", ")});
       }
     }
     std::stable_sort(candidates.begin(), candidates.end(),
@@ -243,7 +262,8 @@ std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> reg
       taken.insert(candidate.gone);
       taken.insert(candidate.fresh);
       const MatchedRegion &old = regions[candidate.gone], &young = regions[candidate.fresh];
-      offers.push_back({side, base::join(old.path, " > "), base::join(young.path, " > "), candidate.reason});
+      offers.push_back(
+          {side, base::join(old.path, " > "), base::join(young.path, " > "), candidate.reason});
     }
   }
   return offers;

@@ -1,4 +1,5 @@
-// Which region of one side is which of another, which are new or gone, and which look like renamed ones.
+// Which region of one side is which of another, which are new or gone, and which look like renamed
+// ones.
 #pragma once
 
 #include <map>
@@ -26,13 +27,13 @@ struct MatchedRegion {
 /// Is it in at least one run of every side?
 [[nodiscard]] bool on_all_sides(const MatchedRegion& region);
 
-/// All regions, in the order in which the sides show them. kUsage for a rename of a path that the first side does not
-/// have, or that makes two of its ranges one. O(regions log regions).
-[[nodiscard]] base::Result<std::vector<MatchedRegion>> match_regions(std::span<const model::Side> sides,
-                                                                     const std::map<std::string, std::string>& renames);
+/// All regions, in the order in which the sides show them. kUsage for a rename of a path that the
+/// first side does not have, or that makes two of its ranges one. O(regions log regions).
+[[nodiscard]] base::Result<std::vector<MatchedRegion>> match_regions(
+    std::span<const model::Side> sides, const std::map<std::string, std::string>& renames);
 
-/// Keeps the regions that `ranges` chooses; of these the ones that `only` names themselves, where it names any.
-/// kNothingCaptured as analyze::compare().
+/// Keeps the regions that `ranges` chooses; of these the ones that `only` names themselves, where
+/// it names any. kNothingCaptured as analyze::compare().
 [[nodiscard]] base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
                                                 const model::RangeSelection& ranges,
                                                 std::span<const model::RangeTerm> only);
@@ -44,9 +45,10 @@ struct MatchedRegion {
 /// Path of the first side's range of the longest time, if the last side lacks it; else "".
 [[nodiscard]] std::string largest_gone(std::span<const MatchedRegion> regions);
 
-/// Regions that only the first side has beside those that only another has, under the same parent, that agree in two
-/// of: name nearly the same, count, ranges inside, time an occurrence. Best first, each region in one offer a side at
-/// most.
-[[nodiscard]] std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions, std::size_t sides);
+/// Regions that only the first side has beside those that only another has, under the same parent,
+/// that agree in two of: name nearly the same, count, ranges inside, time an occurrence. Best
+/// first, each region in one offer a side at most.
+[[nodiscard]] std::vector<model::RenameOffer> offer_renames(std::span<const MatchedRegion> regions,
+                                                            std::size_t sides);
 
 }  // namespace rangescope::analyze

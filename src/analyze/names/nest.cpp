@@ -22,14 +22,16 @@ class Nester {
     };
     std::map<std::pair<std::uint32_t, std::uint32_t>, Open> stacks;  // of a thread and domain
     std::vector<model::Range> out;
-    std::vector<std::uint32_t> moved, outermost;  // where the range of an index is now, and its first level
+    std::vector<std::uint32_t> moved,
+        outermost;  // where the range of an index is now, and its first level
     out.reserve(session_.ranges.size());
     moved.reserve(session_.ranges.size());
     for (model::Range range : session_.ranges) {
       outermost.push_back(static_cast<std::uint32_t>(out.size()));
       if (range.kind == model::RangeKind::kPushPop) {
         Open& open = stacks[{range.thread, range.domain}];
-        while (!open.ends.empty() && open.ends.back() != model::kOpen && open.ends.back() <= range.start_ns) {
+        while (!open.ends.empty() && open.ends.back() != model::kOpen &&
+               open.ends.back() <= range.start_ns) {
           open.ends.pop_back();
           open.path.pop_back();
         }
@@ -53,11 +55,13 @@ class Nester {
         model::Unlisted around = session_.unlisted[u];  // filled by the level inside
         around.range = level;
         around.inside_ns = static_cast<std::int64_t>(around.wall.moments.sum);
-        around.inside_recorded_ns = around.inside_ns - static_cast<std::int64_t>(around.unrecorded.moments.sum);
+        around.inside_recorded_ns =
+            around.inside_ns - static_cast<std::int64_t>(around.unrecorded.moments.sum);
         session_.unlisted.push_back(std::move(around));
       }
     }
-    for (model::UnlistedInside& inside : session_.unlisted_inside) inside.range = moved[inside.range];
+    for (model::UnlistedInside& inside : session_.unlisted_inside)
+      inside.range = moved[inside.range];
     for (model::Projection& projection : session_.projections)
       if (projection.range < moved.size()) projection.range = moved[projection.range];
   }
@@ -97,14 +101,17 @@ class Nester {
     const std::string name(session_.strings.view(id));
     for (std::size_t at = 0; at <= name.size();) {
       const std::size_t end = std::min(name.find(separator_, at), name.size());
-      if (end > at) found->second.push_back(session_.strings.intern(std::string_view(name).substr(at, end - at)));
+      if (end > at)
+        found->second.push_back(
+            session_.strings.intern(std::string_view(name).substr(at, end - at)));
       at = end + separator_.size();
     }
     if (found->second.empty()) found->second.push_back(id);
     return found->second;
   }
 
-  /// How many first levels of a name are the last ones of the path; never all of them, so that none is lost.
+  /// How many first levels of a name are the last ones of the path; never all of them, so that none
+  /// is lost.
   static std::size_t known(const std::vector<StringId>& path, const std::vector<StringId>& levels) {
     for (std::size_t n = std::min(path.size(), levels.size() - 1); n > 0; --n)
       if (std::equal(levels.begin(), levels.begin() + static_cast<std::ptrdiff_t>(n),

@@ -1,7 +1,8 @@
-// Names that spell a hierarchy, as `A::A1` does under --nest '::', become ranges within ranges: A > A1.
+// Names that spell a hierarchy, as `A::A1` does under --nest '::', become ranges within ranges: A >
+// A1.
 //
-// Levels that are open already are not opened again: `A::A1` inside of `A` is A1. Those that are not begin and end with
-// the range whose name contains them. Push/pop ranges only. O(ranges).
+// Levels that are open already are not opened again: `A::A1` inside of `A` is A1. Those that are
+// not begin and end with the range whose name contains them. Push/pop ranges only. O(ranges).
 #pragma once
 
 #include <string_view>

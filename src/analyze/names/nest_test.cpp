@@ -16,7 +16,8 @@ std::string tree(SessionBuilder& built, std::string_view separator) {
   EXPECT_TRUE(report.has_value());
   std::string text;
   for (const model::Region& region : report->regions)
-    text += std::string(region.depth, ' ') + region.path.back() + " x" + std::to_string(region.occurrences) + "\n";
+    text += std::string(region.depth, ' ') + region.path.back() + " x" +
+            std::to_string(region.occurrences) + "\n";
   return text;
 }
 

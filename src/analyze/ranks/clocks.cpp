@@ -14,14 +14,16 @@ namespace {
 using model::Session;
 
 constexpr std::size_t kFewestOfMedian = 3;  // calls that a median rests on
-constexpr std::size_t kStretch = 64;   // calls of a stretch: jitter falls to an eighth, drift of 50 ppm stays straight
+constexpr std::size_t kStretch =
+    64;  // calls of a stretch: jitter falls to an eighth, drift of 50 ppm stays straight
 constexpr std::size_t kFewSpread = 2;  // stretches, where there are fewer calls: a line needs two
 
 struct Difference {
   double at_ns, ns;  ///< reference's end less this host's, at this host's time
 };
 
-/// Medians of stretches: a line through all points would follow the few calls that one rank left late.
+/// Medians of stretches: a line through all points would follow the few calls that one rank left
+/// late.
 std::vector<HostClock::Knot> knots_of(std::vector<Difference> list) {
   std::ranges::sort(list, {}, &Difference::at_ns);
   const std::size_t stretches = list.size() >= kStretch * kFewSpread ? list.size() / kStretch
@@ -55,7 +57,8 @@ double HostClock::add_at(double at_ns) const {
 std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls& found) {
   std::map<model::StringId, std::uint32_t> hosts;
   std::vector<HostClock> clocks;
-  std::vector<std::uint32_t> order(session.processes.size()), host_of(session.processes.size(), kNone);
+  std::vector<std::uint32_t> order(session.processes.size()),
+      host_of(session.processes.size(), kNone);
   for (std::uint32_t p = 0; p < order.size(); ++p) order[p] = p;
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return session.processes[a].rank < session.processes[b].rank;
@@ -63,7 +66,8 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   for (const std::uint32_t p : order) {
     const model::Process& process = session.processes[p];
     if (process.host == 0 || process.rank == kNone) continue;
-    const auto [at, added] = hosts.try_emplace(process.host, static_cast<std::uint32_t>(clocks.size()));
+    const auto [at, added] =
+        hosts.try_emplace(process.host, static_cast<std::uint32_t>(clocks.size()));
     if (added) clocks.push_back({.host = std::string(session.strings.view(process.host))});
     clocks[at->second].processes.push_back(p);
     host_of[p] = at->second;
@@ -77,11 +81,13 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
   };
   std::vector<std::vector<Ends>> ends;
   for (const JoinedCall& joined : found.joined) {
-    if (found.calls[joined.calls.front()].later) continue;  // each rank leaves its wait when it likes
+    if (found.calls[joined.calls.front()].later)
+      continue;  // each rank leaves its wait when it likes
     std::map<std::uint32_t, std::vector<double>> of_host;
     for (const std::uint32_t c : joined.calls) {
       const CollectiveCall& call = found.calls[c];
-      if (host_of[call.process] != kNone) of_host[host_of[call.process]].push_back(static_cast<double>(call.end_ns));
+      if (host_of[call.process] != kNone)
+        of_host[host_of[call.process]].push_back(static_cast<double>(call.end_ns));
     }
     if (of_host.size() < 2) continue;
     ends.emplace_back();
@@ -95,8 +101,10 @@ std::vector<HostClock> find_clocks(const Session& session, const CollectiveCalls
       if (known[host] != 0) continue;
       std::vector<Difference> list;
       for (const auto& call : ends) {
-        const auto mine = std::find_if(call.begin(), call.end(), [&](const Ends& e) { return e.host == host; });
-        const auto theirs = std::find_if(call.begin(), call.end(), [&](const Ends& e) { return known[e.host] == 1; });
+        const auto mine =
+            std::find_if(call.begin(), call.end(), [&](const Ends& e) { return e.host == host; });
+        const auto theirs = std::find_if(call.begin(), call.end(),
+                                         [&](const Ends& e) { return known[e.host] == 1; });
         if (mine == call.end() || theirs == call.end()) continue;
         const double there = theirs->end_ns + clocks[theirs->host].add_at(theirs->end_ns);
         list.push_back({mine->end_ns, there - mine->end_ns});
@@ -150,7 +158,8 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
       if (!clock.knots.empty()) of_process[process] = &clock;
   const auto move = [&](std::uint32_t process, std::int64_t& at) {
     if (process >= of_process.size() || of_process[process] == nullptr || at == kOpen) return;
-    at += static_cast<std::int64_t>(std::llround(of_process[process]->add_at(static_cast<double>(at))));
+    at += static_cast<std::int64_t>(
+        std::llround(of_process[process]->add_at(static_cast<double>(at))));
   };
   const auto both = [&](std::uint32_t process, auto& event) {
     move(process, event.start_ns);
@@ -198,7 +207,8 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
   return clocks;
 }
 
-void describe_clocks(const std::vector<HostClock>& clocks, const Session& session, model::Report& report) {
+void describe_clocks(const std::vector<HostClock>& clocks, const Session& session,
+                     model::Report& report) {
   double residual = 0;
   std::size_t aligned = 0;
   std::vector<std::string> others;
@@ -220,8 +230,9 @@ void describe_clocks(const std::vector<HostClock>& clocks, const Session& sessio
                            " aligned by the ends of collectives; 95 % of the ends agree within " +
                            base::format_ns(residual));
   if (!others.empty())
-    report.losses.push_back({"clocks_not_aligned", others.size(),
-                             "aligned by UTC only, without joined collectives: " + base::join(others, ", ")});
+    report.losses.push_back(
+        {"clocks_not_aligned", others.size(),
+         "aligned by UTC only, without joined collectives: " + base::join(others, ", ")});
 }
 
 }  // namespace rangescope::analyze

@@ -1,14 +1,14 @@
 // Clocks of the hosts of a parallel job, brought together by what all ranks do together.
 //
-// Readers lay recordings of several hosts side by side by UTC, which is as good as the hosts' time synchronization:
-// often half a millisecond. All ranks leave a collective within the jitter of its transfer, so that the differences
-// between the ends of one joined call tell the rest. Per host and stretch of the run the median of the differences is
-// taken (robust against calls that one rank left late), and between the middles of stretches a straight line: offset
-// and drift. Processes of one host share a clock. Hosts that share no call with the first one go through others that
-// do.
+// Readers lay recordings of several hosts side by side by UTC, which is as good as the hosts' time
+// synchronization: often half a millisecond. All ranks leave a collective within the jitter of its
+// transfer, so that the differences between the ends of one joined call tell the rest. Per host and
+// stretch of the run the median of the differences is taken (robust against calls that one rank
+// left late), and between the middles of stretches a straight line: offset and drift. Processes of
+// one host share a clock. Hosts that share no call with the first one go through others that do.
 //
-// O(calls log calls). Accuracy: the jitter of the ends, over the square root of the calls in a stretch; the residual is
-// stated.
+// O(calls log calls). Accuracy: the jitter of the ends, over the square root of the calls in a
+// stretch; the residual is stated.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ namespace rangescope::analyze {
 struct HostClock {
   std::string host;
   std::vector<std::uint32_t> processes;  ///< indexes into Session::processes
-  /// What is added to its times, at those times; straight lines between, the first and last lines go on.
+  /// What is added to its times, at those times; straight lines between, the first and last lines
+  /// go on.
   struct Knot {
     double at_ns, add_ns;
   };
@@ -35,13 +36,17 @@ struct HostClock {
   [[nodiscard]] double add_at(double at_ns) const;
 };
 
-/// One for each host, the reference (that of the lowest rank) first; fewer than two: nothing is to be aligned.
-[[nodiscard]] std::vector<HostClock> find_clocks(const model::Session& session, const CollectiveCalls& found);
+/// One for each host, the reference (that of the lowest rank) first; fewer than two: nothing is to
+/// be aligned.
+[[nodiscard]] std::vector<HostClock> find_clocks(const model::Session& session,
+                                                 const CollectiveCalls& found);
 
-/// Moves everything that was recorded on each host's clock onto that of the reference, and those calls.
+/// Moves everything that was recorded on each host's clock onto that of the reference, and those
+/// calls.
 std::vector<HostClock> align_hosts(model::Session& session, CollectiveCalls& found);
 
 /// What was done, in Report::ranks, notes and losses.
-void describe_clocks(const std::vector<HostClock>& clocks, const model::Session& session, model::Report& report);
+void describe_clocks(const std::vector<HostClock>& clocks, const model::Session& session,
+                     model::Report& report);
 
 }  // namespace rangescope::analyze

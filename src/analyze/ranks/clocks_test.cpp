@@ -21,7 +21,8 @@ struct Host {
 };
 
 /// Ranks, two a host, leave each call together within `jitter_ns`; every so often one leaves late.
-model::Session simulate(const std::vector<Host>& hosts, std::size_t calls, double jitter_ns, unsigned seed) {
+model::Session simulate(const std::vector<Host>& hosts, std::size_t calls, double jitter_ns,
+                        unsigned seed) {
   testing::SessionBuilder builder;
   std::mt19937 random(seed);
   std::normal_distribution<double> jitter(0, jitter_ns);
@@ -29,19 +30,24 @@ model::Session simulate(const std::vector<Host>& hosts, std::size_t calls, doubl
   for (std::uint32_t rank = 0; rank < hosts.size() * 2; ++rank) {
     builder.thread(builder.process(100 + rank), 100 + rank);
     builder.session.processes.back().rank = rank;
-    builder.session.processes.back().host = builder.session.strings.intern("host" + std::to_string(rank / 2));
+    builder.session.processes.back().host =
+        builder.session.strings.intern("host" + std::to_string(rank / 2));
   }
   double now = 1e9;
   for (std::size_t call = 0; call < calls; ++call) {
     now += compute(random);
     for (std::uint32_t rank = 0; rank < hosts.size() * 2; ++rank) {
       const Host& host = hosts[rank / 2];
-      const double late = random() % 50 == 0 ? 300 * kMicro : 0, end = now + std::abs(jitter(random)) + late;
-      const auto range = builder.range(rank, "MPI_Allreduce", std::llround(host.shows(now - compute(random) / 4)),
-                                       std::llround(host.shows(end)), "MPI");
+      const double late = random() % 50 == 0 ? 300 * kMicro : 0,
+                   end = now + std::abs(jitter(random)) + late;
+      const auto range =
+          builder.range(rank, "MPI_Allreduce", std::llround(host.shows(now - compute(random) / 4)),
+                        std::llround(host.shows(end)), "MPI");
       builder.session.payload_fields.push_back(
-          {range, builder.session.strings.intern("MPI communicator ID"), model::PayloadType::kUint64, 1});
-      builder.range(rank, "marker", std::llround(host.shows(now)), std::llround(host.shows(now)) + 10);
+          {range, builder.session.strings.intern("MPI communicator ID"),
+           model::PayloadType::kUint64, 1});
+      builder.range(rank, "marker", std::llround(host.shows(now)),
+                    std::llround(host.shows(now)) + 10);
     }
   }
   return std::move(builder.session);
@@ -50,7 +56,8 @@ model::Session simulate(const std::vector<Host>& hosts, std::size_t calls, doubl
 TEST(Clocks, OffsetAndDriftAreFoundToTwentyMicroseconds) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::mt19937 random(seed);
-    std::uniform_real_distribution<double> offset(-500 * kMicro, 500 * kMicro), drift(-50e-6, 50e-6);
+    std::uniform_real_distribution<double> offset(-500 * kMicro, 500 * kMicro),
+        drift(-50e-6, 50e-6);
     std::vector<Host> hosts = {{0, 0}};
     for (int i = 0; i < 3; ++i) hosts.push_back({offset(random), drift(random)});
     model::Session session = simulate(hosts, 500, 10 * kMicro, seed);
@@ -77,7 +84,8 @@ TEST(Clocks, OffsetAndDriftAreFoundToTwentyMicroseconds) {
 
 TEST(Clocks, AHostWithoutCommonCallsGoesThroughOthers) {
   // Communicator 1: hosts 0 and 1; communicator 2: hosts 1 and 2.
-  model::Session session = simulate({{0, 0}, {400 * kMicro, 0}, {-300 * kMicro, 0}}, 200, 1 * kMicro, 3);
+  model::Session session =
+      simulate({{0, 0}, {400 * kMicro, 0}, {-300 * kMicro, 0}}, 200, 1 * kMicro, 3);
   for (model::PayloadField& field : session.payload_fields) {
     const std::uint32_t rank = session.ranges[field.range].thread;
     field.bits = rank == 0 || rank == 2 ? 1 : rank == 3 || rank == 4 ? 2 : 3 + rank;
@@ -93,13 +101,15 @@ TEST(Clocks, OneHostAndHostsWithoutCallsStayAsTheyAre) {
   EXPECT_TRUE(find_clocks(one, find_collectives(one)).empty());
   model::Session none = simulate({{0, 0}, {400 * kMicro, 0}}, 10, 1, 1);
   none.payload_fields.clear();
-  std::erase_if(none.ranges, [&](const model::Range& r) { return none.strings.view(r.name) != "marker"; });
+  std::erase_if(none.ranges,
+                [&](const model::Range& r) { return none.strings.view(r.name) != "marker"; });
   const auto before = none.ranges[3].start_ns;
   const auto report = answer(none, Options{}, Reference{});
   ASSERT_TRUE(report);
   EXPECT_EQ(none.ranges[3].start_ns, before);
-  EXPECT_TRUE(std::any_of(report->losses.begin(), report->losses.end(),
-                          [](const model::Loss& loss) { return loss.kind == "clocks_not_aligned"; }));
+  EXPECT_TRUE(
+      std::any_of(report->losses.begin(), report->losses.end(),
+                  [](const model::Loss& loss) { return loss.kind == "clocks_not_aligned"; }));
 }
 
 }  // namespace clocks_test

@@ -79,8 +79,9 @@ std::optional<Operation> find_later(std::string_view name) {
 }
 
 std::string_view domain_of(const Session& session, const model::Range& range) {
-  return range.domain < session.domains.size() ? session.strings.view(session.domains[range.domain].name)
-                                               : std::string_view{};
+  return range.domain < session.domains.size()
+             ? session.strings.view(session.domains[range.domain].name)
+             : std::string_view{};
 }
 
 /// The numbers of a call's payload that matter, by the names that NCCL and our MPI layer give them.
@@ -97,7 +98,8 @@ Fields fields_of(const Session& session, std::span<const model::PayloadField> fi
   Fields out;
   for (const model::PayloadField& field : fields) {
     const std::string_view name = session.strings.view(field.name);
-    if (name == "NCCL communicator ID" || name == "MPI communicator ID") out.communicator = field.bits;
+    if (name == "NCCL communicator ID" || name == "MPI communicator ID")
+      out.communicator = field.bits;
     if (name == "Message size [bytes]") out.bytes = static_cast<double>(field.bits);
     if (name == "No. of ranks") out.ranks = static_cast<std::uint32_t>(field.bits);
     if (name == "Rank") out.self = static_cast<std::int32_t>(field.bits);
@@ -117,18 +119,22 @@ class Requests {
     if (request != 0) begun_[{call.process, request}] = call.range;
   }
   /// False where a call completed nothing.
-  bool completed(const Session& session, std::span<const model::PayloadField> fields, std::uint32_t process) {
+  bool completed(const Session& session, std::span<const model::PayloadField> fields,
+                 std::uint32_t process) {
     const std::size_t before = completed_.size();
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (session.strings.view(fields[i].name) != "Completed request") continue;
       std::size_t last = i + 1;
-      while (last < fields.size() && session.strings.view(fields[last].name) != "Completed request") ++last;
-      completed_.push_back(
-          {fields[i].range, {process, fields[i].bits}, fields_of(session, fields.subspan(i, last - i))});
+      while (last < fields.size() && session.strings.view(fields[last].name) != "Completed request")
+        ++last;
+      completed_.push_back({fields[i].range,
+                            {process, fields[i].bits},
+                            fields_of(session, fields.subspan(i, last - i))});
     }
     return completed_.size() > before;
   }
-  /// Sorts the messages by their start, and notes in each what became of it; then of collectives that were begun.
+  /// Sorts the messages by their start, and notes in each what became of it; then of collectives
+  /// that were begun.
   void settle(const Session& session, std::vector<CollectiveCall>& calls,
               std::vector<CollectiveCall>& collectives) const {
     std::sort(calls.begin(), calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
@@ -141,7 +147,8 @@ class Requests {
       return place;
     };
     const auto place = places(calls), of_collective = places(collectives);
-    std::map<std::uint32_t, CollectiveCall*> last_of;  // by the call that completes it, null beside messages
+    std::map<std::uint32_t, CollectiveCall*>
+        last_of;  // by the call that completes it, null beside messages
     for (const Completed& one : completed_) {
       const auto from = begun_.find(one.request);
       const auto wait = place.find(one.range);
@@ -185,11 +192,12 @@ class Requests {
   std::vector<Completed> completed_;
 };
 
-/// Gives calls of NCCL the time of their kernels: those that the same thread launched after them and before the next
-/// call. A group (ncclGroupStart ... End) launches for several calls at once.
+/// Gives calls of NCCL the time of their kernels: those that the same thread launched after them
+/// and before the next call. A group (ncclGroupStart ... End) launches for several calls at once.
 class CallKernels {
  public:
-  CallKernels(const Session& session, std::vector<CollectiveCall>& calls) : session_(session), calls_(calls) {}
+  CallKernels(const Session& session, std::vector<CollectiveCall>& calls)
+      : session_(session), calls_(calls) {}
 
   void run() {
     struct Event {
@@ -200,18 +208,22 @@ class CallKernels {
     std::vector<Event> events;
     for (std::uint32_t c = 0; c < calls_.size(); ++c) {
       const model::Range& range = session_.ranges[calls_[c].range];
-      if (domain_of(session_, range) == "NCCL") events.push_back({range.thread, range.start_ns, c, kNone});
+      if (domain_of(session_, range) == "NCCL")
+        events.push_back({range.thread, range.start_ns, c, kNone});
     }
     if (events.empty()) return;
     const std::vector<char> nccl = nccl_kernels(session_);
     for (std::uint32_t k = 0; k < session_.kernels.size(); ++k) {
       const model::Kernel& kernel = session_.kernels[k];
-      if (kernel.launch >= session_.launches.size() || kernel.name >= nccl.size() || nccl[kernel.name] == 0) continue;
+      if (kernel.launch >= session_.launches.size() || kernel.name >= nccl.size() ||
+          nccl[kernel.name] == 0)
+        continue;
       const model::Launch& launch = session_.launches[kernel.launch];
       events.push_back({launch.thread, launch.start_ns, kNone, k});
     }
     std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-      return std::tie(a.thread, a.at_ns, a.call, a.kernel) < std::tie(b.thread, b.at_ns, b.call, b.kernel);
+      return std::tie(a.thread, a.at_ns, a.call, a.kernel) <
+             std::tie(b.thread, b.at_ns, b.call, b.kernel);
     });
     std::vector<std::uint32_t> waiting, kernels;
     for (std::size_t i = 0; i < events.size(); ++i) {
@@ -239,8 +251,9 @@ class CallKernels {
           call.end_ns = std::max(call.end_ns, session_.kernels[kernels[k]].end_ns);
         }
       };
-      const bool message = std::any_of(waiting.begin(), waiting.end(),
-                                       [&](std::uint32_t call) { return is_message(calls_[call].operation); });
+      const bool message = std::any_of(waiting.begin(), waiting.end(), [&](std::uint32_t call) {
+        return is_message(calls_[call].operation);
+      });
       if (message) {  // of a group: which kernel moved which is unknown
         for (const std::uint32_t call : waiting) take(calls_[call], 0, kernels.size());
       } else if (kernels.size() == waiting.size()) {
@@ -313,7 +326,8 @@ void classify(std::string_view name, CollectiveCall& call) {
 }
 
 void match_messages(const Session& session, const Members& members, CollectiveCalls& out) {
-  // Where it is unknown, the ranks of a communicator are numbered as those of the job that it joins.
+  // Where it is unknown, the ranks of a communicator are numbered as those of the job that it
+  // joins.
   const auto self_of = [&](const CollectiveCall& call) -> std::int32_t {
     if (call.self >= 0) return call.self;
     const auto known = members.find(call.communicator);
@@ -321,9 +335,11 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
     const auto& all = known->second;
     const std::uint32_t size = out.communicators[call.communicator].ranks;
     if (size > 0 && all.size() != size) return CollectiveCall::kNobody;
-    return static_cast<std::int32_t>(std::distance(all.begin(), all.find(session.processes[call.process].rank)));
+    return static_cast<std::int32_t>(
+        std::distance(all.begin(), all.find(session.processes[call.process].rank)));
   };
-  using Key = std::tuple<std::uint32_t, std::int32_t, std::int32_t, std::int32_t>;  // communicator, from, to, tag
+  using Key = std::tuple<std::uint32_t, std::int32_t, std::int32_t,
+                         std::int32_t>;  // communicator, from, to, tag
   struct Ends {
     std::vector<std::uint32_t> sends, receives;
   };
@@ -339,7 +355,8 @@ void match_messages(const Session& session, const Members& members, CollectiveCa
   }
   for (const auto& [key, ends] : keys) {
     const std::size_t both = std::min(ends.sends.size(), ends.receives.size());
-    for (std::size_t i = 0; i < both; ++i) out.messages.push_back({ends.sends[i], ends.receives[i]});
+    for (std::size_t i = 0; i < both; ++i)
+      out.messages.push_back({ends.sends[i], ends.receives[i]});
     out.unmatched += ends.sends.size() + ends.receives.size() - 2 * both;
   }
 }
@@ -368,9 +385,11 @@ CollectiveCalls find_collectives(const Session& session) {
     auto call = find_call(name);
     const bool later = !call && (call = find_later(name));
     if (!call) continue;
-    if (!nccl && said.communicator == 0 && *call != Operation::kWait) continue;  // nobody saw it made
-    CollectiveCall made{range.start_ns, range.end_ns, r,         process, out.communicator(nccl, said.communicator),
-                        range.name,     *call,        said.bytes};
+    if (!nccl && said.communicator == 0 && *call != Operation::kWait)
+      continue;  // nobody saw it made
+    CollectiveCall made{
+        range.start_ns, range.end_ns, r,         process, out.communicator(nccl, said.communicator),
+        range.name,     *call,        said.bytes};
     made.self = said.self;
     made.later = later;
     if (*call == Operation::kBarrier) made.bytes = 0;
@@ -391,8 +410,9 @@ CollectiveCalls find_collectives(const Session& session) {
     }
   }
   CallKernels(session, out.calls).run();
-  const auto others = std::stable_partition(out.calls.begin(), out.calls.end(),
-                                            [](const CollectiveCall& call) { return !is_message(call.operation); });
+  const auto others =
+      std::stable_partition(out.calls.begin(), out.calls.end(),
+                            [](const CollectiveCall& call) { return !is_message(call.operation); });
   out.messaging.assign(others, out.calls.end());
   out.calls.erase(others, out.calls.end());
   requests.settle(session, out.messaging, out.calls);
@@ -408,12 +428,15 @@ CollectiveCalls find_collectives(const Session& session) {
   match_messages(session, members, out);
 
   // By communicator, rank and time; then the n-th beside the n-th.
-  const auto rank_of = [&](const CollectiveCall& call) { return session.processes[call.process].rank; };
+  const auto rank_of = [&](const CollectiveCall& call) {
+    return session.processes[call.process].rank;
+  };
   for (const CollectiveCall& call : out.calls) ++out.made[call.communicator][rank_of(call)];
-  std::sort(out.calls.begin(), out.calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
-    return std::tuple(a.communicator, rank_of(a), session.ranges[a.range].start_ns, a.range) <
-           std::tuple(b.communicator, rank_of(b), session.ranges[b.range].start_ns, b.range);
-  });
+  std::sort(
+      out.calls.begin(), out.calls.end(), [&](const CollectiveCall& a, const CollectiveCall& b) {
+        return std::tuple(a.communicator, rank_of(a), session.ranges[a.range].start_ns, a.range) <
+               std::tuple(b.communicator, rank_of(b), session.ranges[b.range].start_ns, b.range);
+      });
   for (std::size_t i = 0; i < out.calls.size();) {
     std::vector<RankCalls> ranks;
     const std::uint32_t one = out.calls[i].communicator;
@@ -431,24 +454,28 @@ CollectiveCalls find_collectives(const Session& session) {
   return out;
 }
 
-std::size_t join_calls(const Session& session, const std::vector<RankCalls>& ranks, std::uint32_t shift,
-                       std::uint64_t fewest, std::uint64_t most, CollectiveCalls& found) {
+std::size_t join_calls(const Session& session, const std::vector<RankCalls>& ranks,
+                       std::uint32_t shift, std::uint64_t fewest, std::uint64_t most,
+                       CollectiveCalls& found) {
   std::size_t kept = SIZE_MAX;
   for (const RankCalls& calls : ranks) kept = std::min(kept, calls.last - calls.first);
   const auto same = [&](std::size_t n) {
     const CollectiveCall& one = found.calls[ranks.front().first + n];
     return std::all_of(ranks.begin(), ranks.end(), [&](const RankCalls& calls) {
       const CollectiveCall& other = found.calls[calls.first + n];
-      return other.operation == one.operation && session.strings.view(other.name) == session.strings.view(one.name);
+      return other.operation == one.operation &&
+             session.strings.view(other.name) == session.strings.view(one.name);
     });
   };
   std::size_t n = 0;
   for (; n < kept && same(n); ++n) {
     JoinedCall joined;
-    for (const RankCalls& calls : ranks) joined.calls.push_back(static_cast<std::uint32_t>(calls.first + n));
+    for (const RankCalls& calls : ranks)
+      joined.calls.push_back(static_cast<std::uint32_t>(calls.first + n));
     found.joined.push_back(std::move(joined));
   }
-  found.unjoined += most - (n == kept ? fewest : std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift));
+  found.unjoined +=
+      most - (n == kept ? fewest : std::min<std::uint64_t>(fewest, std::uint64_t{n} << shift));
   return n;
 }
 

@@ -1,17 +1,19 @@
 // Collective calls of a parallel job, joined over its ranks.
 //
-// A call is a range of NCCL (domain `NCCL`) or MPI (domain `MPI`) whose payload has communicator and bytes. The n-th
-// call of a communicator on one rank is the n-th on every other: all must make them in one order. A call of NCCL takes
-// as long as its kernels, which the same thread launched next; else as long as its range.
+// A call is a range of NCCL (domain `NCCL`) or MPI (domain `MPI`) whose payload has communicator
+// and bytes. The n-th call of a communicator on one rank is the n-th on every other: all must make
+// them in one order. A call of NCCL takes as long as its kernels, which the same thread launched
+// next; else as long as its range.
 //
-// The last rank to arrive waits for nobody: the shortest time of a call is its transfer, what the others took longer
-// they waited. That needs no common clock. O(calls log calls).
+// The last rank to arrive waits for nobody: the shortest time of a call is its transfer, what the
+// others took longer they waited. That needs no common clock. O(calls log calls).
 //
-// Messages are matched likewise: on a communicator the n-th send of a tag from one rank to another is the n-th receive
-// there. Calls of a group (ncclGroupStart ... End) share the kernel that does all of them. What began with a request
-// (MPI_Irecv) ends in the call that completed it, which has its number. A collective that is only begun
-// (MPI_Iallreduce) takes as long as the call that completes it and no message; of several that one call completes, the
-// last has its time, and the others take none.
+// Messages are matched likewise: on a communicator the n-th send of a tag from one rank to another
+// is the n-th receive there. Calls of a group (ncclGroupStart ... End) share the kernel that does
+// all of them. What began with a request (MPI_Irecv) ends in the call that completed it, which has
+// its number. A collective that is only begun (MPI_Iallreduce) takes as long as the call that
+// completes it and no message; of several that one call completes, the last has its time, and the
+// others take none.
 #pragma once
 
 #include <cstdint>
@@ -87,18 +89,22 @@ struct JoinedCall {
 struct CollectiveCalls {
   std::vector<Communicator> communicators;
   std::vector<CollectiveCall> calls;
-  std::vector<JoinedCall> joined;        ///< communicator by communicator, in order
-  std::uint64_t unjoined = 0;            ///< calls of which the ranks do not agree
-  std::vector<CollectiveCall> standing;  ///< collectives that had not ended when recording did, which is their end here
-  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> made;  ///< calls by communicator and rank
-  std::vector<CollectiveCall> messaging;                                 ///< point to point
+  std::vector<JoinedCall> joined;  ///< communicator by communicator, in order
+  std::uint64_t unjoined = 0;      ///< calls of which the ranks do not agree
+  std::vector<CollectiveCall>
+      standing;  ///< collectives that had not ended when recording did, which is their end here
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>>
+      made;                               ///< calls by communicator and rank
+  std::vector<CollectiveCall> messaging;  ///< point to point
   std::vector<MatchedMessage> messages;
-  std::uint64_t unmatched = 0;                                      ///< ends of messages without the other one
-  std::map<std::pair<bool, std::uint64_t>, std::uint32_t> numbers;  ///< of communicators, by Communicator::nccl and id
+  std::uint64_t unmatched = 0;  ///< ends of messages without the other one
+  std::map<std::pair<bool, std::uint64_t>, std::uint32_t>
+      numbers;  ///< of communicators, by Communicator::nccl and id
 
   /// The number of a communicator, which is added where it is new.
   std::uint32_t communicator(bool nccl, std::uint64_t id) {
-    const auto [at, added] = numbers.try_emplace({nccl, id}, static_cast<std::uint32_t>(communicators.size()));
+    const auto [at, added] =
+        numbers.try_emplace({nccl, id}, static_cast<std::uint32_t>(communicators.size()));
     if (added) communicators.push_back({nccl, id, 0});
     return at->second;
   }
@@ -114,14 +120,17 @@ void classify(std::string_view name, CollectiveCall& call);
 struct RankCalls {
   std::size_t first, last;
 };
-/// Joins the n-th call of each of `ranks` as long as all of them made the same. They hold every 2^shift-th of the calls
-/// that a rank made, `fewest` to `most`. The number of calls that were joined.
-std::size_t join_calls(const model::Session& session, const std::vector<RankCalls>& ranks, std::uint32_t shift,
-                       std::uint64_t fewest, std::uint64_t most, CollectiveCalls& found);
+/// Joins the n-th call of each of `ranks` as long as all of them made the same. They hold every
+/// 2^shift-th of the calls that a rank made, `fewest` to `most`. The number of calls that were
+/// joined.
+std::size_t join_calls(const model::Session& session, const std::vector<RankCalls>& ranks,
+                       std::uint32_t shift, std::uint64_t fewest, std::uint64_t most,
+                       CollectiveCalls& found);
 
 /// Ranks of the job that made calls of each communicator.
 using Members = std::map<std::uint32_t, std::set<std::uint32_t>>;
-/// Matches sends with receives of `found.messaging`, where those of a rank are in the order of their starts.
+/// Matches sends with receives of `found.messaging`, where those of a rank are in the order of
+/// their starts.
 void match_messages(const model::Session& session, const Members& members, CollectiveCalls& found);
 
 /// Of each kernel name, whether it is NCCL's.
@@ -131,12 +140,13 @@ void match_messages(const model::Session& session, const Members& members, Colle
 /// Is this the domain of one?
 [[nodiscard]] bool is_communication(std::string_view domain);
 
-/// Bytes per second that nccl-tests calls algorithm bandwidth and what it multiplies it by for bus bandwidth
-/// (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): `bytes` of one rank's message, n ranks. False where there is no
-/// such formula.
+/// Bytes per second that nccl-tests calls algorithm bandwidth and what it multiplies it by for bus
+/// bandwidth (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): `bytes` of one rank's message, n
+/// ranks. False where there is no such formula.
 struct Bandwidth {
   double algorithm = 0, bus = 0;
 };
-[[nodiscard]] bool bandwidth_of(Operation operation, double bytes, double ranks, double ns, Bandwidth& out);
+[[nodiscard]] bool bandwidth_of(Operation operation, double bytes, double ranks, double ns,
+                                Bandwidth& out);
 
 }  // namespace rangescope::analyze

@@ -33,8 +33,14 @@ double length_of(const CollectiveCall& call) {
 class Adding {
  public:
   Adding(const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
-         const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu, model::Report& report)
-      : session_(session), found_(found), around_(around), name_(name), gpu_(gpu), report_(report) {}
+         const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+         model::Report& report)
+      : session_(session),
+        found_(found),
+        around_(around),
+        name_(name),
+        gpu_(gpu),
+        report_(report) {}
 
   std::vector<Timed> run() {
     missed();
@@ -48,7 +54,9 @@ class Adding {
     return session_.processes[call.process].rank;
   }
   [[nodiscard]] const Around& around_call(std::size_t call) const { return around_[call]; }
-  [[nodiscard]] const Around& around_message(std::size_t call) const { return around_[found_.calls.size() + call]; }
+  [[nodiscard]] const Around& around_message(std::size_t call) const {
+    return around_[found_.calls.size() + call];
+  }
 
   void path_to(std::uint32_t path, std::vector<std::string>& names) const {
     if (path != kNone) name_(path, names);
@@ -78,12 +86,13 @@ class Adding {
       for (const auto& [rank, calls] : made)
         if (!standing.ranks.contains(rank) && calls <= before) missing.push_back(rank);
       if (!missing.empty())
-        hung({standing.ranks.begin(), standing.ranks.end()}, *standing.longest, before + 1, missing);
+        hung({standing.ranks.begin(), standing.ranks.end()}, *standing.longest, before + 1,
+             missing);
     }
   }
 
-  void hung(const std::vector<std::uint32_t>& waiting, const CollectiveCall& call, std::uint64_t nth,
-            const std::vector<std::uint32_t>& missing) {
+  void hung(const std::vector<std::uint32_t>& waiting, const CollectiveCall& call,
+            std::uint64_t nth, const std::vector<std::uint32_t>& missing) {
     const Communicator& communicator = found_.communicators[call.communicator];
     std::vector<std::string> path;
     const auto number = static_cast<std::size_t>(&call - found_.standing.data());
@@ -92,8 +101,9 @@ class Adding {
     if (communicator.id > 1) text += fmt::format("of communicator 0x{:x} ", communicator.id);
     text += fmt::format("({})", session_.strings.view(call.name));
     if (!path.empty()) text += " in `" + base::printable(base::join(path, " > ")) + "`";
-    report_.losses.push_back({"collectives_unjoined", missing.size(),
-                              text + ", with " + ranks_named(waiting) + " in it when recording ended"});
+    report_.losses.push_back(
+        {"collectives_unjoined", missing.size(),
+         text + ", with " + ranks_named(waiting) + " in it when recording ended"});
     model::Verdict verdict;
     verdict.kind = kHung;
     verdict.text = text + ": the others waited " + base::format_ns(length_of(call));
@@ -107,9 +117,9 @@ class Adding {
 
   void collectives() {
     if (found_.unjoined > 0)
-      report_.losses.push_back(
-          {"collectives_unjoined", found_.unjoined,
-           "collective calls of communicators whose ranks do not make the same calls in the same order"});
+      report_.losses.push_back({"collectives_unjoined", found_.unjoined,
+                                "collective calls of communicators whose ranks do not make the "
+                                "same calls in the same order"});
     struct Sums {
       model::Collective row;
       std::map<std::uint32_t, model::CollectiveOfRank> ranks;
@@ -127,7 +137,8 @@ class Adding {
         const double length = length_of(call);
         if (length < least) least = length, last = i;
         most = std::max(most, length);
-        if (call.bytes != bytes) bytes = std::max(bytes, call.bytes);  // a rank may send less in a gather
+        if (call.bytes != bytes)
+          bytes = std::max(bytes, call.bytes);  // a rank may send less in a gather
       }
       const std::uint32_t last_rank = rank_of(found_.calls[joined.calls[last]]);
       const std::string_view name = session_.strings.view(one.name);
@@ -138,14 +149,16 @@ class Adding {
         if (communicator.id != 0) sums.row.communicator = fmt::format("0x{:x}", communicator.id);
         sums.row.operation = std::string(name.substr(communicator.nccl ? 4 : 0));
         sums.row.bytes = bytes;
-        sums.row.ranks = std::max<std::int64_t>(communicator.ranks, static_cast<std::int64_t>(joined.calls.size()));
+        sums.row.ranks = std::max<std::int64_t>(communicator.ranks,
+                                                static_cast<std::int64_t>(joined.calls.size()));
         sums.operation = one.operation;
         path_to(node, sums.row.path);
       }
       ++sums.row.calls;
       sums.row.transfer_ns += least;
       double waited = 0,
-             next = most;  // the shortest but one: without the last rank the call would have begun so much earlier
+             next = most;  // the shortest but one: without the last rank the call would have begun
+                           // so much earlier
       for (std::size_t i = 0; i < joined.calls.size(); ++i) {
         const CollectiveCall& call = found_.calls[joined.calls[i]];
         const double length = length_of(call);
@@ -160,9 +173,11 @@ class Adding {
       }
       model::CollectiveOfRank& late = sums.ranks[last_rank];
       if (most > least) ++late.last;
-      const bool first = &joined == &found_.joined.front() ||
-                         found_.calls[(&joined - 1)->calls.front()].communicator != one.communicator;
-      if (!first) {  // the first call sets up connections: who comes last there holds nobody up in what follows
+      const bool first =
+          &joined == &found_.joined.front() ||
+          found_.calls[(&joined - 1)->calls.front()].communicator != one.communicator;
+      if (!first) {  // the first call sets up connections: who comes last there holds nobody up in
+                     // what follows
         late.holds_up_ns += next - least;
         late.costs_ns += waited;
       }
@@ -187,18 +202,21 @@ class Adding {
     }
     std::ranges::stable_sort(report_.collectives, std::greater<>(), &model::Collective::wait_ns);
     if (report_.collectives.size() > kMostCollectives) {
-      report_.notes.push_back(fmt::format("{} more kinds of collective calls, which waited less, are not listed",
-                                          report_.collectives.size() - kMostCollectives));
+      report_.notes.push_back(
+          fmt::format("{} more kinds of collective calls, which waited less, are not listed",
+                      report_.collectives.size() - kMostCollectives));
       report_.collectives.resize(kMostCollectives);
     }
   }
 
-  /// Which processes' clocks agree: of one host, or aligned to the same one. Equal numbers agree; kNone: with none.
+  /// Which processes' clocks agree: of one host, or aligned to the same one. Equal numbers agree;
+  /// kNone: with none.
   [[nodiscard]] std::vector<std::uint32_t> agreeing_clocks() const {
     std::vector<std::uint32_t> of(session_.processes.size(), 0);
     const std::vector<HostClock> clocks = find_clocks(session_, found_);
     for (std::uint32_t host = 1; host < clocks.size(); ++host)
-      for (const std::uint32_t process : clocks[host].processes) of[process] = clocks[host].knots.empty() ? host : 0;
+      for (const std::uint32_t process : clocks[host].processes)
+        of[process] = clocks[host].knots.empty() ? host : 0;
     return of;
   }
 
@@ -207,20 +225,22 @@ class Adding {
            call.operation == Operation::kExchangeLater;
   }
 
-  /// Is the end of a call that completed a receive that of the message? Not where it completed several, or where the
-  /// message may have been there before the program asked: it asked first, or stood there for most of `began` to its
-  /// end.
-  static bool ends_with(const CollectiveCall& got, const CollectiveCall& receive, std::int64_t began) {
+  /// Is the end of a call that completed a receive that of the message? Not where it completed
+  /// several, or where the message may have been there before the program asked: it asked first, or
+  /// stood there for most of `began` to its end.
+  static bool ends_with(const CollectiveCall& got, const CollectiveCall& receive,
+                        std::int64_t began) {
     if (&got == &receive) return !only_begins(receive);
-    return got.received == 1 && 2 * length_ns(got.start_ns, got.end_ns) >= length_ns(began, got.end_ns);
+    return got.received == 1 &&
+           2 * length_ns(got.start_ns, got.end_ns) >= length_ns(began, got.end_ns);
   }
 
   void messages() {
     if (found_.messages.empty() && found_.unmatched == 0) return;
     const bool all = report_.ranks.size() >= report_.ranks.front().world;
     if (found_.unmatched > 0 && all)
-      report_.losses.push_back(
-          {"messages_unmatched", found_.unmatched, "sends and receives without a matching call on the other rank"});
+      report_.losses.push_back({"messages_unmatched", found_.unmatched,
+                                "sends and receives without a matching call on the other rank"});
     const std::vector<std::uint32_t> clock_of = agreeing_clocks();
     using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
     struct Sums {
@@ -231,7 +251,8 @@ class Adding {
     std::vector<Timed> of_call(found_.messaging.size());
     std::vector<char> joined(found_.messaging.size());
     for (const MatchedMessage& message : found_.messages) {
-      const CollectiveCall &send = found_.messaging[message.send], &receive = found_.messaging[message.receive];
+      const CollectiveCall &send = found_.messaging[message.send],
+                           &receive = found_.messaging[message.receive];
       const std::uint32_t node = around_message(message.send).path;
       Sums& sums = rows[Key(send.communicator, rank_of(send), rank_of(receive), node)];
       model::PointToPoint& row = sums.row;
@@ -244,25 +265,31 @@ class Adding {
         path_to(node, row.path);
       }
       ++row.calls;
-      if (const double bytes = std::isnan(send.bytes) ? receive.bytes : send.bytes; !std::isnan(bytes))
+      if (const double bytes = std::isnan(send.bytes) ? receive.bytes : send.bytes;
+          !std::isnan(bytes))
         row.bytes += bytes;
       double late_sender = 0, late_receiver = 0, transfer = 0;
       const auto where = [&](std::uint32_t call) {
         const CollectiveCall& of = found_.messaging[call];
         return of.done != kNone && only_begins(of) ? of.done : call;  // MPI_Mprobe waits itself
       };
-      // Where each end stood until the message was through; one that only began it and never asked stood nowhere.
+      // Where each end stood until the message was through; one that only began it and never asked
+      // stood nowhere.
       const CollectiveCall &gave = found_.messaging[where(message.send)],
                            &got = found_.messaging[where(message.receive)];
-      const bool held = &gave != &send || !only_begins(send), awaited = &got != &receive || !only_begins(receive);
+      const bool held = &gave != &send || !only_begins(send),
+                 awaited = &got != &receive || !only_begins(receive);
       if (send.stream != kNone && receive.stream != kNone) {
         transfer = std::min(length_of(send), length_of(receive));
         late_receiver = length_of(send) - transfer;
         late_sender = length_of(receive) - transfer;
       } else if (clock_of[send.process] == clock_of[receive.process]) {
-        const auto since = [](std::int64_t from, std::int64_t to) { return static_cast<double>(length_ns(from, to)); };
+        const auto since = [](std::int64_t from, std::int64_t to) {
+          return static_cast<double>(length_ns(from, to));
+        };
         if (awaited) late_sender = std::min(length_of(got), since(got.start_ns, send.start_ns));
-        if (held && receive.start_ns < gave.end_ns)  // it was blocked so long, and not only copied its data away
+        if (held && receive.start_ns <
+                        gave.end_ns)  // it was blocked so long, and not only copied its data away
           late_receiver = since(gave.start_ns, receive.start_ns);
         if (ends_with(got, receive, std::max(send.start_ns, receive.start_ns)))
           transfer = since(std::max(send.start_ns, receive.start_ns), got.end_ns);
@@ -290,22 +317,26 @@ class Adding {
         sums.row.bytes_per_s = sums.row.bytes / sums.row.transfer_ns * 1e9;
       report_.messages.push_back(std::move(sums.row));
     }
-    std::stable_sort(report_.messages.begin(), report_.messages.end(), [](const auto& a, const auto& b) {
-      const double x = a.late_sender_ns + a.late_receiver_ns, y = b.late_sender_ns + b.late_receiver_ns;
-      return x != y ? x > y
-                    : std::tie(a.library, a.communicator, a.from, a.to, a.path) <
-                          std::tie(b.library, b.communicator, b.from, b.to, b.path);
-    });
+    std::stable_sort(
+        report_.messages.begin(), report_.messages.end(), [](const auto& a, const auto& b) {
+          const double x = a.late_sender_ns + a.late_receiver_ns,
+                       y = b.late_sender_ns + b.late_receiver_ns;
+          return x != y ? x > y
+                        : std::tie(a.library, a.communicator, a.from, a.to, a.path) <
+                              std::tie(b.library, b.communicator, b.from, b.to, b.path);
+        });
     if (report_.messages.size() > kMostMessages) {
-      report_.notes.push_back(fmt::format("{} more pairs of ranks, which waited less, are not listed",
-                                          report_.messages.size() - kMostMessages));
+      report_.notes.push_back(
+          fmt::format("{} more pairs of ranks, which waited less, are not listed",
+                      report_.messages.size() - kMostMessages));
       report_.messages.resize(kMostMessages);
     }
   }
 
   /// Calls of a group share their kernel: one of them represents all.
   void add_waits(const std::vector<Timed>& of_call, const std::vector<char>& joined) {
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::size_t> groups;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::size_t>
+        groups;
     for (std::size_t c = 0; c < of_call.size(); ++c) {
       if (joined[c] == 0) continue;
       const CollectiveCall& call = found_.messaging[c];
@@ -314,8 +345,8 @@ class Adding {
         timed_.push_back(one);
         continue;
       }
-      const auto [at, added] =
-          groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, timed_.size());
+      const auto [at, added] = groups.try_emplace(
+          {call.process, call.stream, call.start_ns, call.end_ns}, timed_.size());
       if (added)
         timed_.push_back(one);
       else if (one.wait_ns > timed_[at->second].wait_ns)
@@ -333,25 +364,29 @@ class Adding {
 };
 
 /// Report::activity.
-void add_activity(const Session& session, const Options& options, const Tree& tree, const Surroundings& around,
-                  const std::vector<Timed>& timed, model::Report& report) {
+void add_activity(const Session& session, const Options& options, const Tree& tree,
+                  const Surroundings& around, const std::vector<Timed>& timed,
+                  model::Report& report) {
   const auto begin = session.begin_ns, end = session.end_ns;
   if (length_ns(begin, end) < static_cast<std::int64_t>(kActivityBins)) return;
   const double bin = static_cast<double>(length_ns(begin, end)) / kActivityBins;
   const auto edge = [&](std::size_t i) {
-    return i == kActivityBins ? end : begin + static_cast<std::int64_t>(bin * static_cast<double>(i));
+    return i == kActivityBins ? end
+                              : begin + static_cast<std::int64_t>(bin * static_cast<double>(i));
   };
   std::map<std::uint32_t, std::size_t> place;
   for (std::size_t i = 0; i < report.ranks.size(); ++i) place[report.ranks[i].rank] = i;
   report.activity.resize(report.ranks.size());
   for (model::RankActivity& each : report.activity)
     for (auto* list : {&each.compute, &each.transfer, &each.wait}) list->assign(kActivityBins, 0);
-  const auto spread = [&](std::vector<float>& into, std::int64_t from, std::int64_t to, const Stretches* without) {
+  const auto spread = [&](std::vector<float>& into, std::int64_t from, std::int64_t to,
+                          const Stretches* without) {
     from = std::max(from, begin);
     to = std::min(to, end);
     if (to <= from) return;
     auto first = static_cast<std::size_t>(static_cast<double>(from - begin) / bin);
-    for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to; ++i) {
+    for (std::size_t i = std::min(first, kActivityBins - 1); i < kActivityBins && edge(i) < to;
+         ++i) {
       const std::int64_t a = std::max(from, edge(i)), b = std::min(to, edge(i + 1));
       if (b <= a) continue;
       const std::int64_t covered = b - a - (without == nullptr ? 0 : without->within(a, b));
@@ -371,7 +406,8 @@ void add_activity(const Session& session, const Options& options, const Tree& tr
     if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const std::uint32_t rank = session.processes[session.threads[range.thread].process].rank;
-    if (rank != kNone && range.kind == model::RangeKind::kPushPop && !is_communication(session, range))
+    if (rank != kNone && range.kind == model::RangeKind::kPushPop &&
+        !is_communication(session, range))
       ranges[place[rank]].add(range.start_ns, std::min(range.end_ns, end));
   }
   std::vector<std::vector<const Stretches*>> kernels(report.ranks.size());
@@ -387,17 +423,18 @@ void add_activity(const Session& session, const Options& options, const Tree& tr
       std::int64_t busy = 0;
       for (const Stretches* each : kernels[rank]) busy += each->within(edge(i), edge(i + 1));
       if (kernels[rank].empty())
-        busy = std::max<std::int64_t>(
-            0, ranges[rank].within(edge(i), edge(i + 1)) - calls[rank].within(edge(i), edge(i + 1)));
+        busy = std::max<std::int64_t>(0, ranges[rank].within(edge(i), edge(i + 1)) -
+                                             calls[rank].within(edge(i), edge(i + 1)));
       of.compute[i] = static_cast<float>(static_cast<double>(busy) / bin);
-      for (auto* list : {&of.compute, &of.transfer, &of.wait}) (*list)[i] = std::min((*list)[i], 1.0F);
+      for (auto* list : {&of.compute, &of.transfer, &of.wait})
+        (*list)[i] = std::min((*list)[i], 1.0F);
     }
   });
 }
 }  // namespace
 
-void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns, std::uint32_t cause,
-                           double calls) {
+void CommunicationSum::add(double time_ns, double wait_ns, double wait_beside_ns, double beside_ns,
+                           std::uint32_t cause, double calls) {
   calls_ += calls;
   sums_.time_ns += calls * time_ns;
   sums_.wait_ns += calls * (wait_ns - wait_beside_ns);
@@ -423,7 +460,8 @@ std::optional<model::Communication> CommunicationSum::row() const {
   if (calls_ == 0) return std::nullopt;
   model::Communication out = sums_;
   out.calls = std::llround(calls_);
-  for (const auto& [rank, cause] : causes_) out.held_up_by.push_back({rank, std::llround(cause.calls), cause.ns});
+  for (const auto& [rank, cause] : causes_)
+    out.held_up_by.push_back({rank, std::llround(cause.calls), cause.ns});
   std::stable_sort(out.held_up_by.begin(), out.held_up_by.end(),
                    [](const auto& a, const auto& b) { return a.ns > b.ns; });
   return out;
@@ -438,15 +476,18 @@ Surroundings::Surroundings(const Session& session, const Options& options, const
   for (std::size_t s = 0; s < session.streams.size(); ++s) {
     const std::uint32_t process = session.streams[s].process;
     for (auto [list, card] : {std::pair{&one, card_of_[s]}, std::pair{&all, kNone}})
-      (*list)[s] = places_.try_emplace({process, card}, static_cast<std::uint32_t>(places_.size())).first->second;
+      (*list)[s] = places_.try_emplace({process, card}, static_cast<std::uint32_t>(places_.size()))
+                       .first->second;
   }
   stretches_.resize(places_.size());
   for (const model::Kernel& kernel : session.kernels) {
-    if (kernel.stream >= one.size() || (kernel.name < nccl.size() && nccl[kernel.name] != 0)) continue;
+    if (kernel.stream >= one.size() || (kernel.name < nccl.size() && nccl[kernel.name] != 0))
+      continue;
     stretches_[one[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
     stretches_[all[kernel.stream]].add(kernel.start_ns, kernel.end_ns);
   }
-  base::parallel_for(stretches_.size(), options.threads, [&](std::size_t i) { stretches_[i].finish(); });
+  base::parallel_for(stretches_.size(), options.threads,
+                     [&](std::size_t i) { stretches_[i].finish(); });
 
   std::vector<model::Launch> calls;
   for (const auto* list : {&found.calls, &found.messaging, &found.standing}) {
@@ -461,7 +502,8 @@ Surroundings::Surroundings(const Session& session, const Options& options, const
   }
   const Contexts found_in = build_contexts(session, tree, options, calls);
   contexts.resize(found_in.size());
-  // The innermost range of the program: the own thread's before inherited ones, push/pop ranges before others.
+  // The innermost range of the program: the own thread's before inherited ones, push/pop ranges
+  // before others.
   std::vector<std::uint32_t> paths(found_in.size(), kNone);
   for (std::uint32_t c = 0; c < contexts.size(); ++c) {
     std::tuple<bool, bool, std::int64_t> of_best{};
@@ -471,8 +513,10 @@ Surroundings::Surroundings(const Session& session, const Options& options, const
         const std::uint32_t at = tree.range_of[o];
         if (at == kNone || is_communication(session, session.ranges[at])) continue;
         const model::Range& range = session.ranges[at];
-        const std::tuple standing((entry & kInherited) == 0, range.kind == model::RangeKind::kPushPop, range.start_ns);
-        if (paths[c] == kNone || standing > of_best) paths[c] = tree.cells[tree.cell[o]].node, of_best = standing;
+        const std::tuple standing((entry & kInherited) == 0,
+                                  range.kind == model::RangeKind::kPushPop, range.start_ns);
+        if (paths[c] == kNone || standing > of_best)
+          paths[c] = tree.cells[tree.cell[o]].node, of_best = standing;
         break;
       }
     }
@@ -488,39 +532,44 @@ const Stretches* Surroundings::beside(std::uint32_t process, std::uint32_t strea
   return found == places_.end() ? nullptr : &stretches_[found->second];
 }
 
-std::vector<Timed> report_calls(const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
-                                const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
-                                model::Report& report) {
+std::vector<Timed> report_calls(
+    const Session& session, const CollectiveCalls& found, const std::vector<Around>& around,
+    const std::function<void(std::uint32_t, std::vector<std::string>&)>& name, bool gpu,
+    model::Report& report) {
   return Adding(session, found, around, name, gpu, report).run();
 }
 
-std::map<std::uint32_t, CommunicationSum> sum_up(const std::vector<Timed>& timed, const std::vector<Around>& around,
-                                                 const std::vector<std::vector<std::uint32_t>>& contexts,
-                                                 const PlaceRules& rules) {
+std::map<std::uint32_t, CommunicationSum> sum_up(
+    const std::vector<Timed>& timed, const std::vector<Around>& around,
+    const std::vector<std::vector<std::uint32_t>>& contexts, const PlaceRules& rules) {
   std::map<std::uint32_t, CommunicationSum> of_context, out;
   for (const Timed& one : timed) {
     const Around& at = around[one.number];
     if (at.context == kNone || std::isnan(at.hidden_ns)) return {};
     const double time = length_of(*one.call), waited = std::min(one.wait_ns, time);
     const double beside_wait = rules.beside(one, std::llround(waited));
-    of_context[at.context].add(time, waited, beside_wait, at.hidden_ns - beside_wait, one.cause, at.stands_for);
+    of_context[at.context].add(time, waited, beside_wait, at.hidden_ns - beside_wait, one.cause,
+                               at.stands_for);
   }
   std::vector<std::uint32_t> seen(rules.count, kNone);
   for (const auto& [context, sum] : of_context)
     for (std::uint32_t place : contexts[context])
-      for (; place != kNone && std::exchange(seen[rules.same(place)], context) != context; place = rules.parent(place))
+      for (; place != kNone && std::exchange(seen[rules.same(place)], context) != context;
+           place = rules.parent(place))
         out[place].add(sum);
   return out;
 }
 
-void add_communication(const Regions& regions, const CollectiveCalls& found, model::Report& report) {
+void add_communication(const Regions& regions, const CollectiveCalls& found,
+                       model::Report& report) {
   const Session& session = regions.session;
   const Tree& tree = regions.tree;
   const Surroundings around(session, regions.options, tree, found);
   const auto name = [&](std::uint32_t node, std::vector<std::string>& path) {
     for (const auto part : path_of(tree, session, node)) path.emplace_back(part);
   };
-  const std::vector<Timed> timed = report_calls(session, found, around.around, name, has_gpu_work(session), report);
+  const std::vector<Timed> timed =
+      report_calls(session, found, around.around, name, has_gpu_work(session), report);
   PlaceRules rules;
   rules.beside = [&](const Timed& one, std::int64_t ns) {
     const Stretches* kernels = around.beside(one.call->process, one.call->stream);
@@ -530,7 +579,8 @@ void add_communication(const Regions& regions, const CollectiveCalls& found, mod
   rules.parent = [&](std::uint32_t cell) { return tree.cells[cell].parent; };
   rules.same = [&](std::uint32_t cell) { return tree.cells[cell].node; };
   rules.count = tree.nodes.size();
-  const std::map<std::uint32_t, CommunicationSum> of_cell = sum_up(timed, around.around, around.contexts, rules);
+  const std::map<std::uint32_t, CommunicationSum> of_cell =
+      sum_up(timed, around.around, around.contexts, rules);
   const auto sum_of = [&](std::span<const std::uint32_t> members) {
     CommunicationSum sum;
     for (const std::uint32_t r : members)

@@ -54,15 +54,19 @@ std::vector<std::uint32_t> places_of(const Session& session, const model::Report
 
 void add_tokens(const Session& session, model::Report& report) {
   const std::vector<std::uint32_t> rank_of = places_of(session, report);
-  const auto has = [](const model::Region& region) { return region.utilization && region.utilization->useful_tokens; };
+  const auto has = [](const model::Region& region) {
+    return region.utilization && region.utilization->useful_tokens;
+  };
   for (const model::Region& region : report.regions) {
-    if (!region.process || region.thread || *region.process >= rank_of.size() || !has(region)) continue;
+    if (!region.process || region.thread || *region.process >= rank_of.size() || !has(region))
+      continue;
     bool counted = false;
     for (std::uint32_t at = region.parent; at != kNone && !counted; at = report.regions[at].parent)
       counted = has(report.regions[at]);
     if (counted) continue;
     if (const std::uint32_t rank = rank_of[*region.process]; rank != kNone)
-      report.ranks[rank].work.tokens += *region.utilization->useful_tokens * static_cast<double>(region.occurrences);
+      report.ranks[rank].work.tokens +=
+          *region.utilization->useful_tokens * static_cast<double>(region.occurrences);
   }
 }
 
@@ -74,7 +78,8 @@ Works works_of(const Session& session, const model::Report& report,
   for (const model::Rank& rank : report.ranks) out.ranks.emplace_back().rank = rank.rank;
   const std::vector<std::uint32_t> rank_of = places_of(session, report);
   const auto rank_of_stream = [&](std::uint32_t stream) {
-    const std::uint32_t process = stream < session.streams.size() ? session.streams[stream].process : kNone;
+    const std::uint32_t process =
+        stream < session.streams.size() ? session.streams[stream].process : kNone;
     return process < rank_of.size() ? rank_of[process] : kNone;
   };
   // Sessions that were joined hold equal names and shapes several times.
@@ -84,18 +89,22 @@ Works works_of(const Session& session, const model::Report& report,
   std::vector<std::map<Size, std::uint32_t>::const_iterator> size_of;
   std::vector<double> threads;
   for (const model::KernelShape& shape : session.kernel_shapes) {
-    const Size size{shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2]};
+    const Size size{shape.grid[0],  shape.grid[1],  shape.grid[2],
+                    shape.block[0], shape.block[1], shape.block[2]};
     size_of.push_back(sizes.try_emplace(size, static_cast<std::uint32_t>(sizes.size())).first);
     double product = 1;
     for (const std::uint32_t n : size) product *= std::max(1u, n);
     threads.push_back(product);
   }
   std::vector<std::unordered_map<std::uint64_t, WorkOfRank::Paced>> sums(out.ranks.size());
-  std::vector<std::pair<std::int64_t, std::int64_t>> spans(session.processes.size(), {model::kOpen, 0});
-  // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say nothing of its pace.
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans(session.processes.size(),
+                                                           {model::kOpen, 0});
+  // Kernels share the GPU with those of NCCL, which take part of it while they wait: they say
+  // nothing of its pace.
   std::vector<Stretches> shared(session.processes.size());
   for (const model::Kernel& kernel : session.kernels)
-    if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() && nccl[kernel.name] != 0)
+    if (rank_of_stream(kernel.stream) != kNone && kernel.name < nccl.size() &&
+        nccl[kernel.name] != 0)
       shared[session.streams[kernel.stream].process].add(kernel.start_ns, kernel.end_ns);
   for (Stretches& each : shared) each.finish();
   for (const model::Kernel& kernel : session.kernels) {
@@ -111,7 +120,8 @@ Works works_of(const Session& session, const model::Report& report,
     work.kernel_ns = plus(work.kernel_ns, ns);
     if (kernel.shape >= size_of.size()) continue;
     work.kernel_threads += threads[kernel.shape];
-    if (shared[session.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0) continue;
+    if (shared[session.streams[kernel.stream].process].within(kernel.start_ns, kernel.end_ns) > 0)
+      continue;
     const std::uint32_t name = shown_name(session.kernel_names[kernel.name]);
     WorkOfRank::Paced& sum = sums[rank][std::uint64_t{name} << 32 | size_of[kernel.shape]->second];
     sum.size = size_of[kernel.shape]->first;
@@ -126,25 +136,29 @@ Works works_of(const Session& session, const model::Report& report,
     }
   for (const model::Copy& copy : session.copies)
     if (const std::uint32_t rank = rank_of_stream(copy.stream); rank != kNone)
-      out.ranks[rank].copied_bytes = plus(out.ranks[rank].copied_bytes, static_cast<std::int64_t>(copy.bytes));
+      out.ranks[rank].copied_bytes =
+          plus(out.ranks[rank].copied_bytes, static_cast<std::int64_t>(copy.bytes));
 
   std::set<std::pair<std::uint32_t, model::StringId>> uses;  // process, GPU
   for (std::uint32_t s = 0; s < session.streams.size(); ++s)
     if (rank_of_stream(s) != kNone && session.streams[s].device < session.devices.size())
       uses.emplace(session.streams[s].process, session.devices[session.streams[s].device].uuid);
   for (const auto& [process, uuid] : uses)
-    out.ranks[rank_of[process]].gpus.push_back(
-        {process, number_of(session.strings.view(uuid)), spans[process].first, spans[process].second});
+    out.ranks[rank_of[process]].gpus.push_back({process, number_of(session.strings.view(uuid)),
+                                                spans[process].first, spans[process].second});
   for (const model::SampleStream& stream : session.samples) {
-    const model::Device* device = stream.device < session.devices.size() ? &session.devices[stream.device] : nullptr;
+    const model::Device* device =
+        stream.device < session.devices.size() ? &session.devices[stream.device] : nullptr;
     for (const model::SampledMetric& metric : stream.metrics) {
       if (metric.name != "sm_clock" && metric.name != "clock_limited") continue;
       SampledClock clock;
-      clock.uuid = number_of(device != nullptr ? session.strings.view(device->uuid) : std::string_view(stream.uuid));
+      clock.uuid = number_of(device != nullptr ? session.strings.view(device->uuid)
+                                               : std::string_view(stream.uuid));
       if (device != nullptr) clock.process = device->process;
       clock.limited = metric.name == "clock_limited";
       for (std::size_t i = 0; i < metric.values.size() && i < stream.start_ns.size(); ++i) {
-        const std::int64_t at = stream.start_ns[i] + stream.offset_ns, until = stream.end_ns[i] + stream.offset_ns;
+        const std::int64_t at = stream.start_ns[i] + stream.offset_ns,
+                           until = stream.end_ns[i] + stream.offset_ns;
         if (!std::isnan(metric.values[i]))
           clock.samples.push_back({at, until, until - at, static_cast<double>(metric.values[i])});
       }
@@ -155,7 +169,8 @@ Works works_of(const Session& session, const model::Report& report,
 }
 
 void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<SampledClock>& clocks,
-                 const std::function<std::string_view(std::uint32_t)>& text, model::Report& report) {
+                 const std::function<std::string_view(std::uint32_t)>& text,
+                 model::Report& report) {
   using Kernel = std::pair<std::uint32_t, decltype(WorkOfRank::Paced::size)>;
   std::map<Kernel, std::vector<std::pair<std::uint32_t, const WorkOfRank::Paced*>>> kernels;
   for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
@@ -196,7 +211,8 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
             (text(gpu.uuid).empty() && clock.process != kNone && clock.process != gpu.process))
           continue;
         for (const SampledClock::Reading& sample : clock.samples) {
-          if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns || sample.covered_ns == kUnknown)
+          if (sample.end_ns <= gpu.first_ns || sample.start_ns >= gpu.last_ns ||
+              sample.covered_ns == kUnknown)
             continue;
           const auto covered = static_cast<double>(sample.covered_ns);
           sums[clock.limited ? 1 : 0] += sample.value * covered;
@@ -210,7 +226,8 @@ void judge_works(const std::vector<WorkOfRank>& ranks, const std::vector<Sampled
 }
 
 void CpuPaces::add(const model::Region& region, const ByRank& times) {
-  if (times.ranks.size() != here_.size() || times.closed != times.ordinals.compared * here_.size() ||
+  if (times.ranks.size() != here_.size() ||
+      times.closed != times.ordinals.compared * here_.size() ||
       region.kind != model::RangeKind::kPushPop || is_communication(region.domain))
     return;
   std::vector<double> values;
@@ -221,7 +238,8 @@ void CpuPaces::add(const model::Region& region, const ByRank& times) {
   const MediansOfOthers medians(values);
   whole_ += medians.median();
   std::vector<std::uint32_t> slower;
-  const bool votes = medians.median() >= kCountsAsRange * whole_;  // of what is known so far: the rest is seen later
+  const bool votes = medians.median() >=
+                     kCountsAsRange * whole_;  // of what is known so far: the rest is seen later
   for (std::uint32_t rank = 0; rank < values.size(); ++rank) {
     const double others = medians.without(values[rank]);
     usual_[rank] += others;
@@ -245,7 +263,8 @@ void CpuPaces::finish(model::Report& report) const {
 
 void hold_ranks_together(const Regions& regions, model::Report& report) {
   model::Strings texts;
-  const Works works = works_of(regions.session, report, [&](std::string_view text) { return texts.intern(text); });
+  const Works works =
+      works_of(regions.session, report, [&](std::string_view text) { return texts.intern(text); });
   judge_works(
       works.ranks, works.clocks, [&](std::uint32_t id) { return texts.view(id); }, report);
   const RankTimes times(regions);

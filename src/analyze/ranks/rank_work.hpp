@@ -1,8 +1,9 @@
 // What each rank of a job did, held against the same on the others: Rank::work and Rank::card.
 //
-// Kernels are the same by name, grid and block; ranges by path, where every rank opened them equally often. What the
-// others take is their median. Sums are made rank by rank, where it ran if need be (analyze/tally), and judged over all
-// of them. O(kernels + occurrences log), kernels x ranks memory for the distinct ones.
+// Kernels are the same by name, grid and block; ranges by path, where every rank opened them
+// equally often. What the others take is their median. Sums are made rank by rank, where it ran if
+// need be (analyze/tally), and judged over all of them. O(kernels + occurrences log), kernels x
+// ranks memory for the distinct ones.
 #pragma once
 
 #include <array>
@@ -31,14 +32,15 @@ struct WorkOfRank {
     std::array<std::uint32_t, 6> size{};  ///< grid and block
     std::int64_t calls = 0, ns = 0;
   };
-  std::vector<Paced> paced;    ///< kernels that no kernel of NCCL ran beside, called three times at least
+  std::vector<Paced>
+      paced;  ///< kernels that no kernel of NCCL ran beside, called three times at least
   std::uint64_t not_kept = 0;  ///< more kernels
 };
 
 /// A GPU's clock, sampled by whichever rank.
 struct SampledClock {
   std::uint32_t process = kNone, uuid = 0;  ///< whose device it is, where that is known
-  bool limited = false;                     ///< the share of time in which it was held down, instead of Hz
+  bool limited = false;  ///< the share of time in which it was held down, instead of Hz
   struct Reading {
     std::int64_t start_ns = 0, end_ns = 0, covered_ns = 0;
     double value = 0;
@@ -70,11 +72,12 @@ class CpuPaces {
  private:
   std::vector<double> usual_, here_;
   double whole_ = 0;
-  std::vector<std::pair<double, std::vector<std::uint32_t>>> voting_;  ///< its median, ranks that are slower
+  std::vector<std::pair<double, std::vector<std::uint32_t>>>
+      voting_;  ///< its median, ranks that are slower
 };
 
-/// Region::ranks of the aggregate and of merged rows, and the work of each rank: of a job of two ranks or more, after
-/// rows are there and regions have their useful tokens.
+/// Region::ranks of the aggregate and of merged rows, and the work of each rank: of a job of two
+/// ranks or more, after rows are there and regions have their useful tokens.
 void hold_ranks_together(const Regions& regions, model::Report& report);
 
 }  // namespace rangescope::analyze

@@ -14,7 +14,8 @@ namespace {
 
 using model::Session;
 
-/// Of each thread, when it was in calls of communication libraries, and if wanted in those that wait for the GPU.
+/// Of each thread, when it was in calls of communication libraries, and if wanted in those that
+/// wait for the GPU.
 std::vector<Stretches> waits_of(const Session& session, bool for_the_gpu) {
   std::vector<Stretches> threads(session.threads.size());
   for (const model::Range& range : session.ranges)
@@ -29,14 +30,15 @@ std::vector<Stretches> waits_of(const Session& session, bool for_the_gpu) {
 }
 
 /// Of each closed occurrence, its time less that of child regions and of waits inside.
-std::vector<std::int64_t> own_times(const Session& session, const Tree& tree, const std::vector<Stretches>& waits) {
+std::vector<std::int64_t> own_times(const Session& session, const Tree& tree,
+                                    const std::vector<Stretches>& waits) {
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   std::vector<std::int64_t> own(tree.range_of.size(), 0);
   for (std::uint32_t o = 0; o < tree.range_of.size(); ++o) {
     const model::Range* range = closed_range(session, tree, o);
     if (range == nullptr) continue;
-    const std::int64_t work =
-        length_ns(range->start_ns, range->end_ns) - waits[range->thread].within(range->start_ns, range->end_ns);
+    const std::int64_t work = length_ns(range->start_ns, range->end_ns) -
+                              waits[range->thread].within(range->start_ns, range->end_ns);
     own[o] += work;
     if (tree.parent[o] != kNone) own[tree.parent[o]] -= work;
     if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone)
@@ -45,7 +47,8 @@ std::vector<std::int64_t> own_times(const Session& session, const Tree& tree, co
   return own;
 }
 
-/// Fills count, mean, least, most, deviation and imbalance by OverRanks::by_rank; the index of the slowest.
+/// Fills count, mean, least, most, deviation and imbalance by OverRanks::by_rank; the index of the
+/// slowest.
 std::size_t summarize(model::OverRanks& ranks) {
   std::size_t slowest = 0;
   ranks.count = 0;
@@ -75,7 +78,8 @@ void Ordinals::thin(std::uint32_t to_shift) {
   if (to_shift <= shift) return;
   const std::uint32_t by = to_shift - shift;
   std::vector<Longest> fewer;
-  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by) fewer.push_back(longest[i]);
+  for (std::size_t i = 0; i < longest.size(); i += std::size_t{1} << by)
+    fewer.push_back(longest[i]);
   longest = std::move(fewer);
   std::erase_if(ties, [&](const auto& tie) { return (tie.first & ((1u << by) - 1)) != 0; });
   for (auto& tie : ties) tie.first >>= by;
@@ -94,7 +98,8 @@ void Ordinals::add(const Ordinals& other, bool first) {
     return add(thinner, false);
   }
   compared = std::min(compared, other.compared);
-  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()}); size < longest.size())
+  if (const std::size_t size = std::min({kept(), longest.size(), other.longest.size()});
+      size < longest.size())
     longest.resize(size);
   std::uint32_t from = 0;
   if (ties.empty() && other.ties.empty())
@@ -137,8 +142,10 @@ std::uint64_t Ordinals::times(std::uint32_t rank) const {
 std::string ranks_named(std::span<const std::uint32_t> ranks) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> names;
-  for (const std::uint32_t rank : ranks.first(std::min(kMost, ranks.size()))) names.push_back(std::to_string(rank));
-  const std::string more = ranks.size() > kMost ? " and " + std::to_string(ranks.size() - kMost) + " more" : "";
+  for (const std::uint32_t rank : ranks.first(std::min(kMost, ranks.size())))
+    names.push_back(std::to_string(rank));
+  const std::string more =
+      ranks.size() > kMost ? " and " + std::to_string(ranks.size() - kMost) + " more" : "";
   return (ranks.size() > 1 ? "ranks " : "rank ") + base::join(names, ", ") + more;
 }
 
@@ -189,11 +196,13 @@ ByRank RankTimes::of(std::span<const std::uint32_t> members, std::size_t most) c
   ByRank out;
   for (auto& [rank, of] : ranks) {
     std::sort(of.listed.begin(), of.listed.end(), Earlier{session, regions_.tree});
-    const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(of.listed.size(), of.first_listed));
+    const auto known =
+        static_cast<std::size_t>(std::min<std::uint64_t>(of.listed.size(), of.first_listed));
     Ordinals ordinals{of.listed.size() + of.unlisted, shift_for(known, most), {}, {}};
     for (std::size_t i = 0; i < known; i += std::size_t{1} << ordinals.shift) {
       const model::Range& range = *closed_range(session, regions_.tree, of.listed[i]);
-      ordinals.longest.push_back({static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns)), rank});
+      ordinals.longest.push_back(
+          {static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns)), rank});
     }
     out.ordinals.add(ordinals, out.ranks.empty());
     out.ranks.push_back({rank, of.sum, of.own, of.paced});
@@ -208,7 +217,9 @@ std::optional<model::OverRanks> over_ranks(const std::vector<const ByRank*>& reg
   model::OverRanks out;
   out.by_rank.assign(ranks.size(), model::kNan);
   out.own_by_rank.assign(ranks.size(), model::kNan);
-  const auto add = [](double& sum, std::int64_t ns) { sum = (std::isnan(sum) ? 0 : sum) + number(ns); };
+  const auto add = [](double& sum, std::int64_t ns) {
+    sum = (std::isnan(sum) ? 0 : sum) + number(ns);
+  };
   for (const ByRank* region : regions) {
     std::size_t at = 0;  // both ascend
     for (const OfRank& one : region->ranks) {

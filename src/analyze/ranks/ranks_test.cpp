@@ -26,10 +26,12 @@ struct Job {
 };
 
 void give(model::Session& session, std::uint32_t range, std::string_view name, std::uint64_t bits) {
-  session.payload_fields.push_back({range, session.strings.intern(name), model::PayloadType::kUint64, bits});
+  session.payload_fields.push_back(
+      {range, session.strings.intern(name), model::PayloadType::kUint64, bits});
 }
 
-/// Steps of compute and an AllReduce of 1 MiB that all leave together. Without collectives nothing waits.
+/// Steps of compute and an AllReduce of 1 MiB that all leave together. Without collectives nothing
+/// waits.
 model::Session simulate(const Job& job) {
   testing::SessionBuilder builder;
   std::mt19937 random(job.seed);
@@ -43,7 +45,8 @@ model::Session simulate(const Job& job) {
   for (std::uint32_t step = 0; step < job.steps; ++step) {
     std::vector<std::int64_t> begin = at, arrived(job.ranks);
     for (std::uint32_t rank = 0; rank < job.ranks; ++rank) {
-      const auto length = static_cast<std::int64_t>(static_cast<double>(job.compute_ns) * (1 + noise(random)));
+      const auto length =
+          static_cast<std::int64_t>(static_cast<double>(job.compute_ns) * (1 + noise(random)));
       arrived[rank] = at[rank] + length;
       builder.range(rank, "compute", at[rank] + 1000, arrived[rank]);  // inside its step
       if (rank == job.straggler) {
@@ -55,7 +58,8 @@ model::Session simulate(const Job& job) {
     for (std::uint32_t rank = 0; rank < job.ranks; ++rank) {
       at[rank] = job.collectives ? last + job.transfer_ns : arrived[rank];
       if (job.collectives) {
-        const std::uint32_t call = builder.range(rank, "ncclAllReduce", arrived[rank], at[rank], "NCCL");
+        const std::uint32_t call =
+            builder.range(rank, "ncclAllReduce", arrived[rank], at[rank], "NCCL");
         give(builder.session, call, "NCCL communicator ID", 0xabc);
         give(builder.session, call, "Message size [bytes]", 1 << 20);
       }
@@ -121,7 +125,8 @@ TEST(Ranks, OneLongStallOfOneStepIsNamedToo) {
                         : name == "compute" ? computes[range.thread]++
                                             : calls[range.thread] - 1;
     if (ordinal < 2) continue;
-    const bool begins = ordinal > 2 || (call && mine), ends = ordinal > 2 || call || mine || name == "step";
+    const bool begins = ordinal > 2 || (call && mine),
+               ends = ordinal > 2 || call || mine || name == "step";
     if (begins) range.start_ns += 200 * kMs;
     if (ends) range.end_ns += 200 * kMs;
   }
@@ -199,16 +204,18 @@ TEST(Ranks, GroupedCallsAreOneOfAllTheirBytes) {
     const auto thread = builder.thread(process, 10 + rank);
     const auto stream = builder.stream(process, builder.device(process, rank), 7);
     for (int call = 0; call < 3; ++call) {
-      const auto range = builder.range(thread, "ncclAllReduce", 100 + call * 10, 105 + call * 10, "NCCL");
+      const auto range =
+          builder.range(thread, "ncclAllReduce", 100 + call * 10, 105 + call * 10, "NCCL");
       give(builder.session, range, "NCCL communicator ID", 5);
       give(builder.session, range, "Message size [bytes]", 1000);
     }
-    builder.kernel(builder.launch(thread, 140, 145), "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 200 + rank * 50, 400,
-                   stream);
+    builder.kernel(builder.launch(thread, 140, 145), "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+                   200 + rank * 50, 400, stream);
     const auto alone = builder.range(thread, "ncclAllReduce", 500, 510, "NCCL");
     give(builder.session, alone, "NCCL communicator ID", 5);
     give(builder.session, alone, "Message size [bytes]", 64);
-    builder.kernel(builder.launch(thread, 505, 508), "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 600, 620, stream);
+    builder.kernel(builder.launch(thread, 505, 508), "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 600,
+                   620, stream);
   }
   const model::Report report = judged(builder.session);
   ASSERT_EQ(report.collectives.size(), 2u);

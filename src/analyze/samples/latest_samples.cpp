@@ -8,13 +8,18 @@
 namespace rangescope::analyze {
 namespace {
 
-/// The mean of a share, or an amount a second, over the samples that end within `ns` of the last one.
-std::optional<double> latest(const model::SampleStream& stream, const std::string& name, std::int64_t ns) {
+/// The mean of a share, or an amount a second, over the samples that end within `ns` of the last
+/// one.
+std::optional<double> latest(const model::SampleStream& stream, const std::string& name,
+                             std::int64_t ns) {
   for (const model::SampledMetric& metric : stream.metrics) {
-    if (metric.name != name || metric.values.size() != stream.end_ns.size() || metric.values.empty()) continue;
+    if (metric.name != name || metric.values.size() != stream.end_ns.size() ||
+        metric.values.empty())
+      continue;
     const bool amount = metric.kind == model::SampleKind::kAmount;
     double sum = 0, covered_ns = 0;
-    for (std::size_t i = metric.values.size(); i-- > 0 && stream.end_ns.back() - stream.end_ns[i] < ns;) {
+    for (std::size_t i = metric.values.size();
+         i-- > 0 && stream.end_ns.back() - stream.end_ns[i] < ns;) {
       const auto value = static_cast<double>(metric.values[i]);
       const auto length = static_cast<double>(stream.end_ns[i] - stream.start_ns[i]);
       if (std::isnan(value) || length <= 0) continue;

@@ -16,8 +16,9 @@ struct LatestSamples {
   std::optional<double> watts;
 };
 
-/// Means over the last `ns` of each stream of samples, of a session that was analyzed (derive_samples). GPUs of which
-/// nothing is known are left out.
-[[nodiscard]] std::vector<LatestSamples> latest_samples(const model::Session& session, std::int64_t ns = 1'000'000'000);
+/// Means over the last `ns` of each stream of samples, of a session that was analyzed
+/// (derive_samples). GPUs of which nothing is known are left out.
+[[nodiscard]] std::vector<LatestSamples> latest_samples(const model::Session& session,
+                                                        std::int64_t ns = 1'000'000'000);
 
 }  // namespace rangescope::analyze

@@ -26,7 +26,8 @@ TEST(LatestSamples, AreMeansOfTheLastSecond) {
   model::Session session;
   session.devices.resize(2);
   session.devices[1].ordinal = 1;
-  session.samples.push_back(stream("dram_throughput", SampleKind::kShare, {1, 1, 0.2F, 0.4F, 0.6F, 0.8F}));
+  session.samples.push_back(
+      stream("dram_throughput", SampleKind::kShare, {1, 1, 0.2F, 0.4F, 0.6F, 0.8F}));
   session.samples.push_back(stream("energy", SampleKind::kAmount, {900, 100, 50, 100, none}));
   session.samples[0].device = session.samples[1].device = 1;
   session.samples.push_back(stream("sm_clock", SampleKind::kMean, {1, 2}));

@@ -32,14 +32,15 @@ bool adds(SampleKind kind) {
   return kind == SampleKind::kAmount || kind == SampleKind::kShare;
 }
 
-model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, std::string_view of) {
+model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns,
+                             std::string_view of) {
   model::Metric out;
   out.unit = row.unit;
   out.source = "sampled";
   out.rounds = std::llround(row.sampled_ns / row.interval_ns);
   if (row.sampled_ns < kLeastSamples * row.interval_ns) {
-    out.absent = fmt::format("too short to sample: {} in {}, sampled every {}", base::format_ns(row.sampled_ns), of,
-                             base::format_ns(row.interval_ns));
+    out.absent = fmt::format("too short to sample: {} in {}, sampled every {}",
+                             base::format_ns(row.sampled_ns), of, base::format_ns(row.interval_ns));
     return out;
   }
   const double covered = row.total_ns > 0 ? row.sampled_ns / row.total_ns : 0;
@@ -48,11 +49,13 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
     return out;
   }
   if (row.kind == SampleKind::kMax || row.kind == SampleKind::kMean) {
-    out.value = row.kind == SampleKind::kMax ? row.part.largest : row.part.amount / std::max(row.part.weight, 1.0);
+    out.value = row.kind == SampleKind::kMax ? row.part.largest
+                                             : row.part.amount / std::max(row.part.weight, 1.0);
     out.min = out.max = out.value;
     return out;
   }
-  const double divisor = row.kind == SampleKind::kAmount ? std::max(per, 1.0) * covered : busy_ns * covered;
+  const double divisor =
+      row.kind == SampleKind::kAmount ? std::max(per, 1.0) * covered : busy_ns * covered;
   if (divisor <= 0) {
     out.absent = "its GPU time is not known";
     return out;
@@ -65,25 +68,31 @@ model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, 
     if (out.value > kWhole) {
       out.absent =
           out.min > 1
-              ? fmt::format("counted for {:.0f} % of its time, including time without its own work", out.value * 100)
-              : fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+              ? fmt::format("counted for {:.0f} % of its time, including time without its own work",
+                            out.value * 100)
+              : fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max,
+                            out.unit);
       out.value = 0;
       return out;
     }
     for (double* bounded : {&out.value, &out.min, &out.max}) *bounded = std::min(*bounded, 1.0);
   }
-  const bool small = row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
+  const bool small =
+      row.kind == SampleKind::kShare && wide < 0.02;  // two points of a share are no riddle
   if (wide > kDarkShare * out.value && !small) {
-    out.absent = fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
+    out.absent =
+        fmt::format("samples bound it only to {:.3g} to {:.3g} {}", out.min, out.max, out.unit);
     out.value = 0;
   }
   return out;
 }
 
 std::size_t activity_column(const SampleStream& stream) {
-  for (const std::string_view name : {"gpu_active", "gr__cycles_active", "GR Active", "sm_active", "sm__cycles_active"})
+  for (const std::string_view name :
+       {"gpu_active", "gr__cycles_active", "GR Active", "sm_active", "sm__cycles_active"})
     for (std::size_t m = 0; m < stream.metrics.size(); ++m)
-      if (stream.metrics[m].kind == SampleKind::kShare && stream.metrics[m].name.starts_with(name)) return m;
+      if (stream.metrics[m].kind == SampleKind::kShare && stream.metrics[m].name.starts_with(name))
+        return m;
   return stream.metrics.size();
 }
 
@@ -103,9 +112,10 @@ model::SampledDevice describe_stream(const SampleStream& stream, model::Report& 
     device.gaps_ns += static_cast<double>(gap);
   }
   if (gaps > 0)
-    report.losses.push_back({"sample_gaps", gaps,
-                             fmt::format("{} between samples of {}, {} in all: sampled values cover the rest.",
-                                         base::counted(gaps, "gap"), stream.name, base::format_ns(device.gaps_ns))});
+    report.losses.push_back(
+        {"sample_gaps", gaps,
+         fmt::format("{} between samples of {}, {} in all: sampled values cover the rest.",
+                     base::counted(gaps, "gap"), stream.name, base::format_ns(device.gaps_ns))});
   return device;
 }
 

@@ -35,14 +35,17 @@ struct SampledRow {
   double interval_ns = 1;
 };
 
-/// The metric of a row: absent, with the reason, where it rests on too little. `per`: occurrences or calls; `busy_ns`:
-/// time that shares are of, where work overlaps; `of`: what was sampled, "GPU work".
-[[nodiscard]] model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns, std::string_view of);
+/// The metric of a row: absent, with the reason, where it rests on too little. `per`: occurrences
+/// or calls; `busy_ns`: time that shares are of, where work overlaps; `of`: what was sampled, "GPU
+/// work".
+[[nodiscard]] model::Metric sampled_metric(const SampledRow& row, double per, double busy_ns,
+                                           std::string_view of);
 
 /// The column of the device's activity; number of metrics where there is none.
 [[nodiscard]] std::size_t activity_column(const model::SampleStream& stream);
 
 /// A report's row of a stream, its gaps as a loss. Sums, clock and what ran are the caller's.
-[[nodiscard]] model::SampledDevice describe_stream(const model::SampleStream& stream, model::Report& report);
+[[nodiscard]] model::SampledDevice describe_stream(const model::SampleStream& stream,
+                                                   model::Report& report);
 
 }  // namespace rangescope::analyze

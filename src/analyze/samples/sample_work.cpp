@@ -7,13 +7,15 @@
 namespace rangescope::analyze {
 namespace {
 
-// Durations of one kernel in one shape that vary by more (standard deviation / mean) are of different work.
+// Durations of one kernel in one shape that vary by more (standard deviation / mean) are of
+// different work.
 constexpr double kAlike = 0.25;
 
 enum class What : std::uint64_t { kKernel, kForeignKernel, kCopy, kMemset, kGraph };
 
 std::uint64_t key_of(What what, std::uint64_t first, std::uint64_t second) {
-  return static_cast<std::uint64_t>(what) << 61 | (first & 0x1fffffff) << 32 | (second & 0xffffffff);
+  return static_cast<std::uint64_t>(what) << 61 | (first & 0x1fffffff) << 32 |
+         (second & 0xffffffff);
 }
 
 class Kinds {
@@ -35,20 +37,24 @@ class Kinds {
 }  // namespace
 
 SampledWork work_of_card(const model::Session& session, const Contexts& contexts, const Sets& sets,
-                         const KernelGroups& groups, const std::vector<std::uint32_t>& card_of, std::uint32_t card,
-                         std::size_t most_kinds) {
+                         const KernelGroups& groups, const std::vector<std::uint32_t>& card_of,
+                         std::uint32_t card, std::size_t most_kinds) {
   SampledWork out;
   Kinds kinds;
-  const auto on_card = [&](std::uint32_t stream) { return stream < card_of.size() && card_of[stream] == card; };
+  const auto on_card = [&](std::uint32_t stream) {
+    return stream < card_of.size() && card_of[stream] == card;
+  };
   const auto nowhere = static_cast<std::uint32_t>(sets.size());
-  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i, const auto& item) {
+  const auto set_of = [&](const std::vector<std::uint32_t>& of_item, std::size_t i,
+                          const auto& item) {
     if (!launched(session, item.launch, item.stream)) return Sets::kNoLaunch;
     return sets.of_context[context_of(session, contexts, of_item, i, item.launch, item.stream)];
   };
   const auto add = [&](const auto& item, std::uint64_t key, std::uint32_t name, std::uint32_t set) {
     const std::int64_t length = length_ns(item.start_ns, item.end_ns);
     if (length <= 0) return;
-    out.pieces.push_back({item.start_ns, item.start_ns + length, kinds.of(key, name, length), set, 1});
+    out.pieces.push_back(
+        {item.start_ns, item.start_ns + length, kinds.of(key, name, length), set, 1});
   };
   for (std::size_t k = 0; k < session.kernels.size(); ++k) {
     const model::Kernel& kernel = session.kernels[k];
@@ -83,11 +89,13 @@ SampledWork work_of_card(const model::Session& session, const Contexts& contexts
   }
   for (std::size_t i = 0; i < session.memsets.size(); ++i) {
     const model::Memset& memset = session.memsets[i];
-    if (on_card(memset.stream)) add(memset, key_of(What::kMemset, 0, 0), kNone, set_of(contexts.of_memset, i, memset));
+    if (on_card(memset.stream))
+      add(memset, key_of(What::kMemset, 0, 0), kNone, set_of(contexts.of_memset, i, memset));
   }
   for (std::size_t i = 0; i < session.graph_launches.size(); ++i) {
     const model::GraphLaunch& graph = session.graph_launches[i];
-    if (on_card(graph.stream)) add(graph, key_of(What::kGraph, 0, graph.graph_id), kNone, set_of({}, i, graph));
+    if (on_card(graph.stream))
+      add(graph, key_of(What::kGraph, 0, graph.graph_id), kNone, set_of({}, i, graph));
   }
   const auto middle = out.pieces.begin() + static_cast<std::ptrdiff_t>(kernels);
   in_order(middle, out.pieces.end());
@@ -97,8 +105,9 @@ SampledWork work_of_card(const model::Session& session, const Contexts& contexts
   if (kinds.list.size() > most_kinds) {
     std::vector<std::uint32_t> order(kinds.list.size()), place(kinds.list.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](auto a, auto b) { return kinds.list[a].total_ns > kinds.list[b].total_ns; });
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) {
+      return kinds.list[a].total_ns > kinds.list[b].total_ns;
+    });
     std::vector<WorkKind> kept;
     for (std::size_t i = 0; i < order.size(); ++i) {
       const WorkKind& kind = kinds.list[order[i]];

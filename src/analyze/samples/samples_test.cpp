@@ -29,7 +29,8 @@ struct Executed {
   double bytes;
 };
 
-/// Steps of three kernels in ranges `step` and `step > inner`, and samples of what they move on a clock of its own.
+/// Steps of three kernels in ranges `step` and `step > inner`, and samples of what they move on a
+/// clock of its own.
 class Program {
  public:
   Program() {
@@ -64,7 +65,8 @@ class Program {
     stream.interval_ns = kSample;
     stream.other_clock = true;
     stream.offset_ns = -kShift + 40 * kUs;  // the machine's clocks are a little off
-    model::SampledMetric active{"gr__cycles_active.avg", "ratio", {}, model::SampleKind::kShare, {}};
+    model::SampledMetric active{
+        "gr__cycles_active.avg", "ratio", {}, model::SampleKind::kShare, {}};
     model::SampledMetric bytes{"dram__bytes_read.sum", "byte", {}, model::SampleKind::kAmount, {}};
     for (std::int64_t from = 0; from < end_; from += kSample) {
       double busy = 0, moved = 0;
@@ -92,7 +94,8 @@ class Program {
   testing::SessionBuilder built;
 
  private:
-  void kernel(const char* name, std::int64_t start, std::int64_t length, double bytes, std::int64_t& now) {
+  void kernel(const char* name, std::int64_t start, std::int64_t length, double bytes,
+              std::int64_t& now) {
     built.kernel(built.launch(thread_, start - 1, start), name, start, start + length, stream_);
     executed_.push_back({start, start + length, bytes});
     now = start + length + kUs;
@@ -125,7 +128,8 @@ TEST(AddSamples, BytesOfKernelsAFifthOfASampleAndOfTheirRanges) {
   EXPECT_NEAR(bytes_of(report, "copy").value, 20e6, 0.6e6);
   EXPECT_NEAR(bytes_of(report, "step").value, 80e6, 0.4e6);
   EXPECT_NEAR(bytes_of(report, "inner").value, 20e6, 0.6e6);
-  EXPECT_NE(bytes_of(report, "norm").absent, "") << "nothing to tell of a kernel that moves nothing";
+  EXPECT_NE(bytes_of(report, "norm").absent, "")
+      << "nothing to tell of a kernel that moves nothing";
   ASSERT_EQ(report.sampled.size(), 1u);
   const model::SampledSum& sum = report.sampled[0].sums.back();
   EXPECT_NEAR(sum.in_ranges + sum.outside + sum.idle, sum.total, 1e-6 * sum.total);
@@ -159,7 +163,8 @@ TEST(AddSamples, GapsAreToldAndDoNotLowerValues) {
     if (s % 10 == 3) continue;
     thin.start_ns.push_back(stream.start_ns[s]);
     thin.end_ns.push_back(stream.end_ns[s]);
-    for (std::size_t m = 0; m < thin.metrics.size(); ++m) thin.metrics[m].values.push_back(stream.metrics[m].values[s]);
+    for (std::size_t m = 0; m < thin.metrics.size(); ++m)
+      thin.metrics[m].values.push_back(stream.metrics[m].values[s]);
   }
   stream = std::move(thin);
   const model::Report report = program.report();
@@ -187,7 +192,8 @@ TEST(SampledMetric, AShareIsNeverAboveTheWhole) {
   EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent,
             "counted for 128 % of its time, including time without its own work");
   row.part.edges = 4e5;
-  EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent, "samples bound it only to 0.88 to 1.68 ratio")
+  EXPECT_EQ(sampled_metric(row, 1, 1e6, "GPU work").absent,
+            "samples bound it only to 0.88 to 1.68 ratio")
       << "what is within the error may be the whole";
   row.part.edges = 0;
   row.part.amount = 1.01e6;
@@ -203,7 +209,8 @@ TEST(AlignSamples, FindsAShiftOfHoursWhereTheClocksAreOfNoUse) {
   auto& stream = program.built.session.samples[0];
   stream.offset_ns = 7'200'000'000'000;
   const model::Report report = program.report();
-  EXPECT_NE(report.sampled[0].clock.find("by activity"), std::string::npos) << report.sampled[0].clock;
+  EXPECT_NE(report.sampled[0].clock.find("by activity"), std::string::npos)
+      << report.sampled[0].clock;
   EXPECT_NEAR(bytes_of(report, "gemm").value, 60e6, 1.5e6);
 }
 

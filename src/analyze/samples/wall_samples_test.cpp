@@ -13,12 +13,14 @@ using testing::SessionBuilder;
 
 constexpr std::int64_t kMs = 1'000'000;
 
-/// Samples of 1 ms: 10 J and full activity in every one from 20 ms to 60 ms, 1 J and none else. Steps of 10 ms.
+/// Samples of 1 ms: 10 J and full activity in every one from 20 ms to 60 ms, 1 J and none else.
+/// Steps of 10 ms.
 struct Light : SessionBuilder {
   explicit Light(const std::string& schema = "native-trace 1.2, light") {
     session.sources.push_back({"x", "native", "rangescope", schema, model::Maker::kRangescope});
     const auto t = thread(process(1), 1);
-    for (int i = 0; i < 8; ++i) range(t, i < 2 || i >= 6 ? "load" : "step", i * 10 * kMs, (i + 1) * 10 * kMs);
+    for (int i = 0; i < 8; ++i)
+      range(t, i < 2 || i >= 6 ? "load" : "step", i * 10 * kMs, (i + 1) * 10 * kMs);
     session.begin_ns = 0;
     session.end_ns = 100 * kMs;
     add("GPU-1", true);
@@ -108,7 +110,8 @@ TEST(WallSamples, WhatASampleAtAnEndGivesIsUnsure) {
 TEST(WallSamples, AClockOfItsOwnMayBeOffByASample) {
   Light light;
   light.session.samples[0].other_clock = true;
-  for (model::Range& range : light.session.ranges) range.end_ns -= kMs;  // ends where it works, begins there too
+  for (model::Range& range : light.session.ranges)
+    range.end_ns -= kMs;  // ends where it works, begins there too
   auto& step = light.session.ranges[5];
   step.end_ns = 61 * kMs;  // ends where it does not
   const auto report = light.report();
@@ -127,7 +130,8 @@ TEST(WallSamples, ADeviceThatTheProgramLeftAloneIsNotCounted) {
 
 TEST(WallSamples, OnlyOfALightRun) {
   const auto report = Light("native-trace 1.2").report();
-  EXPECT_FALSE(named(report, "step").metrics.contains("gpu_active")) << "a program without CUDA: others were active";
+  EXPECT_FALSE(named(report, "step").metrics.contains("gpu_active"))
+      << "a program without CUDA: others were active";
 }
 
 TEST(WallSamples, WithoutSamplesTheNoteSaysSo) {

@@ -18,8 +18,8 @@ using model::kOpen;
 
 /// at - begin as a number, whatever the input.
 [[nodiscard]] constexpr double since_ns(std::int64_t begin, std::int64_t at) {
-  return static_cast<double>(
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(at) - static_cast<std::uint64_t>(begin)));
+  return static_cast<double>(static_cast<std::int64_t>(static_cast<std::uint64_t>(at) -
+                                                       static_cast<std::uint64_t>(begin)));
 }
 
 }  // namespace rangescope::analyze

@@ -31,18 +31,21 @@ NonNegative solve_nonnegative(const Gram& gram, const std::vector<double>& b) {
       if (passive[i] != 0) chosen.push_back(static_cast<Index>(i));
     const auto size = static_cast<Index>(chosen.size());
     Vector right(size);
-    for (Index i = 0; i < size; ++i) right[i] = b[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])];
+    for (Index i = 0; i < size; ++i)
+      right[i] = b[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])];
     factor.compute(a(chosen, chosen));
     const Vector solved = factor.solve(right);
     std::fill(out.x.begin(), out.x.end(), 0);
-    for (Index i = 0; i < size; ++i) out.x[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = solved[i];
+    for (Index i = 0; i < size; ++i)
+      out.x[static_cast<std::size_t>(chosen[static_cast<std::size_t>(i)])] = solved[i];
     const Vector slope = a * Eigen::Map<const Vector>(out.x.data(), static_cast<Index>(n)) -
                          Eigen::Map<const Vector>(b.data(), static_cast<Index>(n));
     // Wrong are positive unknowns that came out negative, and zeros that want to grow.
     std::vector<std::size_t> wrong;
     for (std::size_t i = 0; i < n; ++i) {
       const double scale = 1e-9 * (std::abs(b[i]) + 1e-300);
-      if (passive[i] != 0 ? out.x[i] < 0 : slope[static_cast<Index>(i)] < -scale) wrong.push_back(i);
+      if (passive[i] != 0 ? out.x[i] < 0 : slope[static_cast<Index>(i)] < -scale)
+        wrong.push_back(i);
     }
     if (wrong.empty()) break;
     if (wrong.size() < fewest) {

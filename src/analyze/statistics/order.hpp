@@ -13,7 +13,8 @@ namespace rangescope::analyze {
 
 using base::sort_nearly;
 
-/// Indexes 0 ... keys - 1 of buckets: counting sort of n items by bucket(i), stable. O(n + buckets).
+/// Indexes 0 ... keys - 1 of buckets: counting sort of n items by bucket(i), stable. O(n +
+/// buckets).
 struct Buckets {
   std::vector<std::uint32_t> items;  ///< item numbers, bucket by bucket
   std::vector<std::size_t> begin;    ///< begin[b] ... begin[b + 1] in `items`
@@ -37,7 +38,8 @@ Buckets bucket_sort(std::size_t n, std::size_t buckets, BucketOf bucket_of) {
   out.items.resize(out.begin[buckets]);
   std::vector<std::size_t> next(out.begin.begin(), out.begin.end() - 1);
   for (std::size_t i = 0; i < n; ++i) {
-    if (const std::size_t b = bucket_of(i); b < buckets) out.items[next[b]++] = static_cast<std::uint32_t>(i);
+    if (const std::size_t b = bucket_of(i); b < buckets)
+      out.items[next[b]++] = static_cast<std::uint32_t>(i);
   }
   return out;
 }
@@ -47,7 +49,8 @@ template <class SizeOf>
 [[nodiscard]] std::vector<std::uint32_t> largest_first(std::size_t n, SizeOf size_of) {
   std::vector<std::uint32_t> order(n);
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size_of(a) > size_of(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return size_of(a) > size_of(b); });
   return order;
 }
 

@@ -11,7 +11,8 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr double kFloor = 0.001;
-constexpr double kMostSteps = 4e8;  // deals x values x units, so that thousands of regions do not take minutes
+constexpr double kMostSteps =
+    4e8;  // deals x values x units, so that thousands of regions do not take minutes
 
 /// One value of all units in ascending order, and which unit each is.
 struct Sorted {
@@ -33,7 +34,8 @@ Sorted sorted(const TwoGroups& value) {
   out.floor = positive ? kFloor : kFloor * size / static_cast<double>(all.size());
   out.units.resize(all.size());
   std::iota(out.units.begin(), out.units.end(), 0u);
-  std::stable_sort(out.units.begin(), out.units.end(), [&](auto x, auto y) { return all[x] < all[y]; });
+  std::stable_sort(out.units.begin(), out.units.end(),
+                   [&](auto x, auto y) { return all[x] < all[y]; });
   for (const std::uint32_t unit : out.units) out.values.push_back(all[unit]);
   return out;
 }
@@ -83,7 +85,8 @@ bool next_subset(std::vector<std::uint32_t>& subset, std::uint32_t n) {
 }
 
 /// A random subset: the first k of a Fisher-Yates shuffle.
-void random_subset(std::vector<std::uint32_t>& subset, std::vector<std::uint32_t>& order, std::mt19937_64& random) {
+void random_subset(std::vector<std::uint32_t>& subset, std::vector<std::uint32_t>& order,
+                   std::mt19937_64& random) {
   for (std::size_t i = 0; i < subset.size(); ++i) {
     std::swap(order[i], order[i + random() % (order.size() - i)]);
     subset[i] = order[i];
@@ -153,7 +156,8 @@ std::vector<double> permutation_test(std::span<const TwoGroups> values, std::siz
     do deal();
     while (next_subset(subset, static_cast<std::uint32_t>(n)));
   } else {
-    // What was seen is one of the deals (Phipson and Smyth, "Permutation p-values should never be zero", 2010).
+    // What was seen is one of the deals (Phipson and Smyth, "Permutation p-values should never be
+    // zero", 2010).
     dealt = 1;
     std::fill(as_large.begin(), as_large.end(), std::size_t{1});
     while (static_cast<double>(dealt) < limit) {
@@ -182,8 +186,9 @@ std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wante
   }
   std::sort(ratios.begin(), ratios.end());
 
-  // count[u]: in how many orders of the na + nb units U is u (Mann and Whitney's recursion, as a product of
-  // polynomials: the Gaussian binomial coefficient). Where that is large, the normal approximation.
+  // count[u]: in how many orders of the na + nb units U is u (Mann and Whitney's recursion, as a
+  // product of polynomials: the Gaussian binomial coefficient). Where that is large, the normal
+  // approximation.
   const std::size_t pairs = na * nb;
   std::size_t cut = 0;
   double outside = 0;  // chance of U < cut
@@ -191,11 +196,13 @@ std::optional<RatioInterval> ratio_interval(const TwoGroups& value, double wante
     std::vector<double> count(pairs + 1, 0.0);
     count[0] = 1;
     for (std::size_t i = 1; i <= nb; ++i) {
-      for (std::size_t u = pairs; u >= na + i; --u) count[u] -= count[u - na - i];  // times (1 - q^(na + i))
-      for (std::size_t u = i; u <= pairs; ++u) count[u] += count[u - i];            // divided by (1 - q^i)
+      for (std::size_t u = pairs; u >= na + i; --u)
+        count[u] -= count[u - na - i];                                    // times (1 - q^(na + i))
+      for (std::size_t u = i; u <= pairs; ++u) count[u] += count[u - i];  // divided by (1 - q^i)
     }
     const double all = deals(na, nb);
-    while (cut < pairs / 2 && outside + count[cut] / all <= (1 - wanted) / 2) outside += count[cut++] / all;
+    while (cut < pairs / 2 && outside + count[cut] / all <= (1 - wanted) / 2)
+      outside += count[cut++] / all;
     if (cut == 0) {
       outside = count[0] / all;
       cut = 1;

@@ -25,7 +25,8 @@ TEST(Permutation, SeparatedGroupsHaveTheSmallestP) {
   EXPECT_DOUBLE_EQ(permutation_test(less, 20000)[0], 2.0 / 70);
 }
 
-// Counted by hand: A = 1, 2, B = 3, 4 on six deals; |t| is largest for {1,2|3,4} and its mirror image.
+// Counted by hand: A = 1, 2, B = 3, 4 on six deals; |t| is largest for {1,2|3,4} and its mirror
+// image.
 TEST(Permutation, SmallCaseByHand) {
   const std::vector<TwoGroups> one = {{{1, 2}, {3, 4}}};
   EXPECT_DOUBLE_EQ(permutation_test(one, 20000)[0], 2.0 / 6);
@@ -53,7 +54,8 @@ TEST(Permutation, OneOfMany) {
   }
 }
 
-// The chance of one or more false alarms over twelve values that move together in part: 5 % or less.
+// The chance of one or more false alarms over twelve values that move together in part: 5 % or
+// less.
 TEST(Permutation, FalseAlarmsOverAllValues) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> noise(0, 1);
@@ -63,7 +65,8 @@ TEST(Permutation, FalseAlarmsOverAllValues) {
     std::vector<TwoGroups> values(12);
     for (int i = 0; i < 10; ++i) {
       const double common = noise(random);
-      for (TwoGroups& value : values) (i < 5 ? value.a : value.b).push_back(100 + common + noise(random));
+      for (TwoGroups& value : values)
+        (i < 5 ? value.a : value.b).push_back(100 + common + noise(random));
     }
     const auto p = permutation_test(values, 20000);
     for (const double each : p) {
@@ -97,10 +100,12 @@ double found(std::size_t n, double effect, int trials, bool disturbed = false) {
 
 // With 5 runs a side 2.9 times the time was noise in a third of all cases.
 TEST(Permutation, AChangeFarBeyondTheNoiseIsAlwaysFound) {
-  const std::vector<TwoGroups> seen = {{{2.130, 2.135, 2.131, 2.139, 2.137}, {6.127, 6.120, 6.139, 6.125, 6.131}}};
+  const std::vector<TwoGroups> seen = {
+      {{2.130, 2.135, 2.131, 2.139, 2.137}, {6.127, 6.120, 6.139, 6.125, 6.131}}};
   EXPECT_DOUBLE_EQ(permutation_test(seen, 10000)[0], 2.0 / 252);
   for (std::size_t n = 4; n <= 10; ++n)
-    for (const double effect : {8.0, 20.0, 200.0}) EXPECT_EQ(found(n, effect, 60), 1) << n << " runs, " << effect;
+    for (const double effect : {8.0, 20.0, 200.0})
+      EXPECT_EQ(found(n, effect, 60), 1) << n << " runs, " << effect;
 }
 
 TEST(Permutation, OneDisturbedRunAmongFiveHidesNoChange) {
@@ -113,7 +118,8 @@ TEST(Permutation, FalseAlarmsForEveryNumberOfRuns) {
   for (std::size_t n = 4; n <= 10; ++n) {
     for (const bool disturbed : {false, true}) {
       const double share = found(n, 0, kTrials, disturbed);
-      EXPECT_LE(share, 0.05 + 3 * std::sqrt(0.05 / kTrials)) << n << " runs";  // three standard deviations
+      EXPECT_LE(share, 0.05 + 3 * std::sqrt(0.05 / kTrials))
+          << n << " runs";  // three standard deviations
       all += share / 14;
     }
   }
@@ -130,7 +136,8 @@ TEST(Permutation, RandomDealsAgreeWithAll) {
   EXPECT_NEAR(exact, drawn, 0.01);
 }
 
-// For 5 and 5 runs, 4 of 252 orders have U = 0, 1 or 2; for 3 and 3 the whole range of ratios is a 90 % interval.
+// For 5 and 5 runs, 4 of 252 orders have U = 0, 1 or 2; for 3 and 3 the whole range of ratios is a
+// 90 % interval.
 TEST(Permutation, IntervalIsExact) {
   const auto five = ratio_interval({{1, 1, 1, 1, 1}, {1, 2, 3, 4, 5}});
   ASSERT_TRUE(five);

@@ -109,8 +109,10 @@ double deviation_of(std::size_t count, Wide sum, Wide squares) {
   if (count < 2) return 0;
   const auto n = static_cast<long double>(count);
   Wide scaled = 0, square = 0;
-  if (!__builtin_mul_overflow(static_cast<Wide>(count), squares, &scaled) && !__builtin_mul_overflow(sum, sum, &square))
-    return static_cast<double>(std::sqrt(std::max(0.0L, static_cast<long double>(scaled - square)) / n / (n - 1)));
+  if (!__builtin_mul_overflow(static_cast<Wide>(count), squares, &scaled) &&
+      !__builtin_mul_overflow(sum, sum, &square))
+    return static_cast<double>(
+        std::sqrt(std::max(0.0L, static_cast<long double>(scaled - square)) / n / (n - 1)));
   const auto total = static_cast<long double>(sum);
   return static_cast<double>(
       std::sqrt(std::max(0.0L, (static_cast<long double>(squares) - total / n * total) / (n - 1))));
@@ -119,7 +121,8 @@ double deviation_of(std::size_t count, Wide sum, Wide squares) {
 Position position_of(std::size_t n, std::size_t numerator, std::size_t denominator) {
   const std::size_t scaled = (n - 1) * numerator;
   const std::size_t low = scaled / denominator;
-  return {low, std::min(low + 1, n - 1), static_cast<double>(scaled % denominator) / static_cast<double>(denominator)};
+  return {low, std::min(low + 1, n - 1),
+          static_cast<double>(scaled % denominator) / static_cast<double>(denominator)};
 }
 
 template <class T>
@@ -128,14 +131,15 @@ model::Spread spread_of(std::span<const std::span<const T>> pieces, std::vector<
   model::Spread spread;
   if (m.n == 0) return spread;
   const Position median = position_of(m.n, 1, 2), p95 = position_of(m.n, 19, 20);
-  const auto values =
-      select<T, 4>(pieces, m, {median.low, median.high, std::max(p95.low, median.high), p95.high}, scratch);
+  const auto values = select<T, 4>(
+      pieces, m, {median.low, median.high, std::max(p95.low, median.high), p95.high}, scratch);
   spread.min = static_cast<double>(m.min);
   spread.max = static_cast<double>(m.max);
   spread.median = between(values[0], values[1], median.part);
   // With two values p95.low lies below median.high; it is median.low then.
   spread.p95 = between(p95.low < median.high ? values[0] : values[2], values[3], p95.part);
-  spread.mean = static_cast<double>(static_cast<long double>(m.sum) / static_cast<long double>(m.n));
+  spread.mean =
+      static_cast<double>(static_cast<long double>(m.sum) / static_cast<long double>(m.n));
   spread.stddev = deviation_of(m.n, m.sum, m.squares);
   return spread;
 }

@@ -1,9 +1,11 @@
-// Distribution of integers that lie in several pieces: minimum, median, 95th percentile, maximum, mean, deviation.
+// Distribution of integers that lie in several pieces: minimum, median, 95th percentile, maximum,
+// mean, deviation.
 //
-// Exact and independent of order: sums and sums of squares are integers. Quantiles are R-7 (linear interpolation, as
-// numpy's default); their order statistics are selected with one histogram of at most 65,536 bins and a look into the
-// bins that hold them, O(n) with two sequential passes (Floyd and Rivest's idea of narrowing first, "Algorithm 489",
-// CACM 18, 1975), or with std::nth_element where there are few values.
+// Exact and independent of order: sums and sums of squares are integers. Quantiles are R-7 (linear
+// interpolation, as numpy's default); their order statistics are selected with one histogram of at
+// most 65,536 bins and a look into the bins that hold them, O(n) with two sequential passes (Floyd
+// and Rivest's idea of narrowing first, "Algorithm 489", CACM 18, 1975), or with std::nth_element
+// where there are few values.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +19,8 @@ namespace rangescope::analyze {
 
 /// Pieces of one sample; T is std::uint32_t or std::int64_t. `scratch` is reused between calls.
 template <class T>
-[[nodiscard]] model::Spread spread_of(std::span<const std::span<const T>> pieces, std::vector<T>& scratch);
+[[nodiscard]] model::Spread spread_of(std::span<const std::span<const T>> pieces,
+                                      std::vector<T>& scratch);
 
 template <class T>
 [[nodiscard]] model::Spread spread_of(std::span<const T> values, std::vector<T>& scratch) {
@@ -25,10 +28,12 @@ template <class T>
   return spread_of<T>(std::span<const std::span<const T>>(one), scratch);
 }
 
-/// Of a sketch: median and 95th percentile are within model::kRelativeError of the exact ones, the rest is exact.
+/// Of a sketch: median and 95th percentile are within model::kRelativeError of the exact ones, the
+/// rest is exact.
 [[nodiscard]] model::Spread spread_of(const model::Distribution& values);
 /// Of values and of those that only a sketch has; exact where it has none.
-[[nodiscard]] model::Spread spread_of(std::span<const std::int64_t> values, model::Distribution sketched,
+[[nodiscard]] model::Spread spread_of(std::span<const std::int64_t> values,
+                                      model::Distribution sketched,
                                       std::vector<std::int64_t>& scratch);
 
 /// Sample standard deviation of n integers by their sum and sum of squares; 0 of fewer than two.

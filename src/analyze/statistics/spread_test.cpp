@@ -39,8 +39,10 @@ TEST(Spread, AgreesWithSortingForEverySizeAndShape) {
         }
       }
       const std::size_t cut = n / 3;
-      const std::span<const std::int64_t> pieces[] = {{values.data(), cut}, {}, {values.data() + cut, n - cut}};
-      const model::Spread s = spread_of<std::int64_t>(std::span<const std::span<const std::int64_t>>(pieces), scratch);
+      const std::span<const std::int64_t> pieces[] = {
+          {values.data(), cut}, {}, {values.data() + cut, n - cut}};
+      const model::Spread s =
+          spread_of<std::int64_t>(std::span<const std::span<const std::int64_t>>(pieces), scratch);
       EXPECT_DOUBLE_EQ(s.median, quantile(values, 0.5)) << n << " " << shape;
       EXPECT_NEAR(s.p95, quantile(values, 0.95), 1e-6 * std::abs(s.p95)) << n << " " << shape;
       EXPECT_EQ(s.min, static_cast<double>(*std::min_element(values.begin(), values.end())));
@@ -50,7 +52,8 @@ TEST(Spread, AgreesWithSortingForEverySizeAndShape) {
       for (const auto v : values)
         squares += (static_cast<long double>(v) - mean) * (static_cast<long double>(v) - mean);
       EXPECT_NEAR(s.mean, static_cast<double>(mean), 1e-9 * (1 + std::abs(s.mean)));
-      const double deviation = n < 2 ? 0 : static_cast<double>(std::sqrt(squares / static_cast<long double>(n - 1)));
+      const double deviation =
+          n < 2 ? 0 : static_cast<double>(std::sqrt(squares / static_cast<long double>(n - 1)));
       EXPECT_NEAR(s.stddev, deviation, 1e-9 * (1 + deviation)) << n << " " << shape;
     }
   }

@@ -35,16 +35,18 @@ void Stretches::finish() {
 
 Spans Stretches::parts(std::int64_t start, std::int64_t end) const {
   Spans out;
-  auto part = std::upper_bound(list_.begin(), list_.end(), start,
-                               [](std::int64_t value, const Part& each) { return value < each.end; });
+  auto part =
+      std::upper_bound(list_.begin(), list_.end(), start,
+                       [](std::int64_t value, const Part& each) { return value < each.end; });
   for (; part != list_.end() && part->start < end; ++part)
     out.emplace_back(std::max(part->start, start) - start, std::min(part->end, end) - start);
   return out;
 }
 
 std::int64_t Stretches::until(std::int64_t at) const {
-  auto after = std::upper_bound(list_.begin(), list_.end(), at,
-                                [](std::int64_t value, const Part& part) { return value < part.start; });
+  auto after =
+      std::upper_bound(list_.begin(), list_.end(), at,
+                       [](std::int64_t value, const Part& part) { return value < part.start; });
   if (after == list_.begin()) return 0;
   --after;
   return after->before + std::min(at, after->end) - after->start;

@@ -1,5 +1,5 @@
-// Disjoint stretches of time, and how much of them lies within another: a sort and prefix sums, then O(log n) a
-// question.
+// Disjoint stretches of time, and how much of them lies within another: a sort and prefix sums,
+// then O(log n) a question.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ struct PartSums {
   void add(const PartSums& other) {
     if (other.count == 0) return;
     const bool first = count == 0;
-    if (first || other.max > max || (other.max == max && other.largest < largest)) largest = other.largest;
+    if (first || other.max > max || (other.max == max && other.largest < largest))
+      largest = other.largest;
     min = first ? other.min : std::min(min, other.min);
     max = first ? other.max : std::max(max, other.max);
     sum = plus(sum, other.sum);

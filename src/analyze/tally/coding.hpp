@@ -1,8 +1,9 @@
-// Numbers as analyze/tally/file.cpp writes and reads them: one list of fields, visited by a Writer and by a Reader, is
-// the format.
+// Numbers as analyze/tally/file.cpp writes and reads them: one list of fields, visited by a Writer
+// and by a Reader, is the format.
 //
-// A Reader checks all that it reads: after the first wrong byte it is bad(), and every list is empty. Five million
-// regions of a hundred numbers pass through it, so what reads one is inlined, but for the rare cases.
+// A Reader checks all that it reads: after the first wrong byte it is bad(), and every list is
+// empty. Five million regions of a hundred numbers pass through it, so what reads one is inlined,
+// but for the rare cases.
 #pragma once
 
 #include <bit>
@@ -44,9 +45,11 @@ class Writer {
   }
   template <class T>
   void field(const T& value, std::uint64_t expected = 0) {
-    if (expected == 0 ? differs(value != T{}) : differs(static_cast<std::uint64_t>(value) != expected))
+    if (expected == 0 ? differs(value != T{})
+                      : differs(static_cast<std::uint64_t>(value) != expected))
       number(expected == 0 ? static_cast<std::uint64_t>(value)
-                           : to_zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(value) - expected)));
+                           : to_zigzag(static_cast<std::int64_t>(static_cast<std::uint64_t>(value) -
+                                                                 expected)));
   }
   void flag(bool value) { field(value); }
   /// `value` as the difference to `base`.
@@ -78,7 +81,9 @@ class Writer {
     number(items.size());
   }
   void index(std::uint32_t value, std::size_t) { number(value); }
-  void index_or_none(std::uint32_t value, std::size_t) { number((value + std::uint64_t{1}) & 0xffffffffu); }
+  void index_or_none(std::uint32_t value, std::size_t) {
+    number((value + std::uint64_t{1}) & 0xffffffffu);
+  }
   void check(bool) {}
 
  private:
@@ -136,7 +141,9 @@ class Reader {
     fail();
     return 0;
   }
-  [[gnu::always_inline]] void begin_group() { differ_ = static_cast<std::int64_t>(number() & INT64_MAX); }
+  [[gnu::always_inline]] void begin_group() {
+    differ_ = static_cast<std::int64_t>(number() & INT64_MAX);
+  }
   void end_group() { differ_ = -1; }
   template <class T>
   [[gnu::always_inline]] void field(T& value, std::uint64_t expected = 0) {
@@ -153,7 +160,8 @@ class Reader {
   }
   [[gnu::always_inline]] void near(std::int64_t& value, std::int64_t base) {
     value = base;
-    if (differs()) value = static_cast<std::int64_t>(from_zigzag(number()) + static_cast<std::uint64_t>(base));
+    if (differs())
+      value = static_cast<std::int64_t>(from_zigzag(number()) + static_cast<std::uint64_t>(base));
   }
   [[gnu::always_inline]] void sum(std::int64_t& value, std::int64_t base, bool negative = false) {
     if (base == kUnknown) base = 0;
@@ -180,7 +188,9 @@ class Reader {
     at_ += count;
     return reinterpret_cast<const std::uint8_t*>(at_ - count);
   }
-  [[nodiscard]] std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
+  [[nodiscard]] std::string_view rest() const {
+    return {at_, static_cast<std::size_t>(end_ - at_)};
+  }
   void text(std::string& value) {
     const std::uint64_t size = number();
     if (size > static_cast<std::uint64_t>(end_ - at_)) return fail();
@@ -190,7 +200,8 @@ class Reader {
   void real(double& value) {
     if (end_ - at_ < 8) return fail();
     std::uint64_t bits = 0;
-    for (int i = 0; i < 64; i += 8) bits |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(*at_++)) << i;
+    for (int i = 0; i < 64; i += 8)
+      bits |= static_cast<std::uint64_t>(static_cast<std::uint8_t>(*at_++)) << i;
     value = std::bit_cast<double>(bits);
     check(value >= 0 && value < 1e30);
   }
@@ -227,8 +238,12 @@ class Reader {
     bad_ = true;
     at_ = end_;  // every loop ends
   }
-  [[nodiscard]] std::uint64_t byte(int ahead) const { return static_cast<std::uint8_t>(at_[ahead]); }
-  [[nodiscard]] static std::uint64_t from_zigzag(std::uint64_t read) { return read >> 1 ^ (~(read & 1) + 1); }
+  [[nodiscard]] std::uint64_t byte(int ahead) const {
+    return static_cast<std::uint8_t>(at_[ahead]);
+  }
+  [[nodiscard]] static std::uint64_t from_zigzag(std::uint64_t read) {
+    return read >> 1 ^ (~(read & 1) + 1);
+  }
   [[gnu::always_inline]] bool differs() {
     const bool it_does = (differ_ & 1) != 0;
     differ_ >>= 1;  // outside groups all bits are set, and stay so

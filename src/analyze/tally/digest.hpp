@@ -1,11 +1,13 @@
-// What remains of a capture when a rank's run ends: as much as the report of its job needs, in a few hundred KiB.
+// What remains of a capture when a rank's run ends: as much as the report of its job needs, in a
+// few hundred KiB.
 //
-// merge() makes one digest of two, and a thousand merged are the job. Everything that adds up is an integer, and what
-// does not (the ranks themselves, their processes, calls of collectives) is listed, so that merging in any order and
-// grouping, on one machine or as a tree over many, gives the same report to the digit.
+// merge() makes one digest of two, and a thousand merged are the job. Everything that adds up is an
+// integer, and what does not (the ranks themselves, their processes, calls of collectives) is
+// listed, so that merging in any order and grouping, on one machine or as a tree over many, gives
+// the same report to the digit.
 //
-// Regions are in the order parents first; all indexes point into the same digest. Times are UTC in nanoseconds since
-// 1970 by the rank's own clock. The file is described in docs/formats/digest.md.
+// Regions are in the order parents first; all indexes point into the same digest. Times are UTC in
+// nanoseconds since 1970 by the rank's own clock. The file is described in docs/formats/digest.md.
 #pragma once
 
 #include <algorithm>
@@ -42,10 +44,12 @@ using model::Sketch;
 using model::UnsignedWide;
 using model::Wide;
 
-/// Bins as a file has them, checked: they are only taken apart where they are added. Valid as long as the file's bytes.
+/// Bins as a file has them, checked: they are only taken apart where they are added. Valid as long
+/// as the file's bytes.
 struct PackedBins {
-  const std::uint8_t* pairs = nullptr;  ///< a byte each: empty ones before it, and above them its count less 1
-  std::string_view more;                ///< begins with what is above 15 of halves; empty: nothing is
+  const std::uint8_t* pairs =
+      nullptr;            ///< a byte each: empty ones before it, and above them its count less 1
+  std::string_view more;  ///< begins with what is above 15 of halves; empty: nothing is
   std::uint32_t used = 0, first = 0, end = 0;
 };
 
@@ -95,7 +99,8 @@ template <class D>
 struct GpuOf : GpuFacts {
   std::vector<KernelSumOf<D>> kernels;  ///< launched in this region and not in one below; by name
   D latency;                            ///< the same kernels'; empty where calls were not recorded
-  /// Per occurrence, children included; nothing: that of the one kernel, or, without kernels, of no occurrences.
+  /// Per occurrence, children included; nothing: that of the one kernel, or, without kernels, of no
+  /// occurrences.
   std::optional<D> kernel_ns;
   std::optional<D> busy_ns;  ///< so too; nothing: the same
 
@@ -120,14 +125,15 @@ struct RegionFacts : ByRank {
   std::int64_t settled_min = 0, settled_max = 0;
   std::int64_t warm_ups = 0, warm_up_ns = 0, longest_ns = 0;
   std::int64_t settled_busy_ns = kUnknown;  ///< unknown where GPU work was not recorded
-  PartSums of_processes;                    ///< how long it was open; numbered by rank << 32 | process of that rank
-  PartSums of_threads;                      ///< of the one process; numbered by tid
+  PartSums of_processes;  ///< how long it was open; numbered by rank << 32 | process of that rank
+  PartSums of_threads;    ///< of the one process; numbered by tid
 };
 
 struct NotInReports {};
 
-/// The numbers of a region: field, how those of two ranks become one, what a file expects it to be, and where it is in
-/// a model::Region, its WallTime or Steady. The one list for making, merging, files and reports.
+/// The numbers of a region: field, how those of two ranks become one, what a file expects it to be,
+/// and where it is in a model::Region, its WallTime or Steady. The one list for making, merging,
+/// files and reports.
 template <class Visit>
 [[gnu::always_inline]] inline void visit_numbers(Visit&& visit) {
   constexpr auto longer = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
@@ -135,8 +141,12 @@ template <class Visit>
   constexpr auto one = [](const auto&) { return std::int64_t{1}; };
   constexpr auto all = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.n); };
   constexpr auto sum = [](const auto& r) { return static_cast<std::int64_t>(r.wall.moments.sum); };
-  constexpr auto unsettled = [](const auto& r) { return static_cast<std::int64_t>(r.unsettled.moments.n); };
-  constexpr auto unsettled_sum = [](const auto& r) { return static_cast<std::int64_t>(r.unsettled.moments.sum); };
+  constexpr auto unsettled = [](const auto& r) {
+    return static_cast<std::int64_t>(r.unsettled.moments.n);
+  };
+  constexpr auto unsettled_sum = [](const auto& r) {
+    return static_cast<std::int64_t>(r.unsettled.moments.sum);
+  };
   constexpr auto longest = [](const auto& r) { return r.unsettled.moments.max; };
   constexpr auto inclusive = [](const auto& r) { return r.inclusive_ns; };
   constexpr auto profiler = [](const auto& r) { return r.profiler_ns; };
@@ -186,7 +196,8 @@ struct KernelTally {
 
 /// Stretches of other kernels beside a call.
 inline constexpr std::size_t kMostBeside = 8;
-/// Calls of collectives that a digest keeps of a rank; of more every second, fourth ... of each communicator.
+/// Calls of collectives that a digest keeps of a rank; of more every second, fourth ... of each
+/// communicator.
 inline constexpr std::size_t kMostKeptCalls = 4096;
 
 /// Collective calls of one rank on one communicator, every 2^shift-th of them, in their order.
@@ -201,16 +212,18 @@ struct Calls {
     std::uint32_t name = 0, region = kNone;  ///< region: the innermost one of the program around it
     std::int64_t start_ns = 0, end_ns = 0;
     std::int64_t bytes = kUnknown;
-    std::int64_t hidden_ns = kUnknown;    ///< beside other kernels on the same GPU
-    std::uint32_t context = kNone;        ///< index into Digest::contexts
-    std::uint32_t beside = 0, parts = 0;  ///< when those ran: [beside, beside + parts) of Calls::beside
+    std::int64_t hidden_ns = kUnknown;  ///< beside other kernels on the same GPU
+    std::uint32_t context = kNone;      ///< index into Digest::contexts
+    std::uint32_t beside = 0,
+                  parts = 0;  ///< when those ran: [beside, beside + parts) of Calls::beside
   };
   std::vector<Call> calls;
   std::vector<Call> standing;  ///< that had not ended when recording did, which is their end here
   Spans beside;                ///< from the begin of the call on, ascending
 };
 
-/// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both ends agree.
+/// Sends and receives that a digest keeps of a rank; of more those by whose tag and number both
+/// ends agree.
 inline constexpr std::size_t kMostKeptEnds = 2048;
 
 /// Calls of messages of one process, in the order of their begins.
@@ -226,14 +239,16 @@ struct Messaging {
   };
   std::vector<Communicator> communicators;  ///< of all calls
   struct Call : Calls::Call {
-    std::uint32_t stream = kNone;  ///< of its kernels, calls of which are one where their times are; kNone: of a range
-    std::uint32_t received = 0;    ///< receives that it completed
-    std::uint32_t hashes = 0;      ///< different ones of the ends that it began or completed
+    std::uint32_t stream =
+        kNone;  ///< of its kernels, calls of which are one where their times are; kNone: of a range
+    std::uint32_t received = 0;  ///< receives that it completed
+    std::uint32_t hashes = 0;    ///< different ones of the ends that it began or completed
   };
   std::vector<Call> calls;
   Spans beside;  ///< as Calls::beside
   struct End {
-    std::uint32_t call = 0, done = kNone, communicator = 0;  ///< began it; completed it; index into `communicators`
+    std::uint32_t call = 0, done = kNone,
+                  communicator = 0;  ///< began it; completed it; index into `communicators`
     bool sends = false;
     std::int32_t peer = 0, tag = 0;
     std::uint64_t ordinal = 0;  ///< of those of the rank, communicator, direction, peer and tag
@@ -241,13 +256,15 @@ struct Messaging {
   std::vector<End> ends;
 
   /// The same at both ends.
-  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal);
+  [[nodiscard]] static std::uint64_t hash(std::uint64_t communicator, std::int32_t tag,
+                                          std::uint64_t ordinal);
   [[nodiscard]] std::uint64_t hash(const End& end) const {
     return hash(communicators[end.communicator].id, end.tag, end.ordinal);
   }
 };
 
-/// When ranges were open on a host: disjoint, ascending. Of more than kMostSpans the shortest gaps are closed.
+/// When ranges were open on a host: disjoint, ascending. Of more than kMostSpans the shortest gaps
+/// are closed.
 struct Open {
   std::uint32_t host = 0;  ///< a name
   Spans spans;
@@ -272,7 +289,7 @@ struct RankLoss {
 
 struct Digest {
   std::vector<std::string> names{""};
-  std::string tool;                  ///< "rangescope 0.1.0"; of several the first in alphabetical order
+  std::string tool;  ///< "rangescope 0.1.0"; of several the first in alphabetical order
   std::vector<std::string> sources;  ///< sorted
   std::int64_t begin_ns = 0, end_ns = 0;
   bool utc = true;                        ///< the clock's UTC time is known
@@ -286,8 +303,8 @@ struct Digest {
   std::vector<std::vector<std::uint32_t>> contexts;
   std::vector<Calls> collectives;
   std::vector<Messaging> messaging;
-  std::vector<Open> open;            ///< by host
-  std::vector<WorkOfRank> works;     ///< names of kernels are indexes into `kernels`, UUIDs are names
+  std::vector<Open> open;         ///< by host
+  std::vector<WorkOfRank> works;  ///< names of kernels are indexes into `kernels`, UUIDs are names
   std::vector<SampledClock> clocks;  ///< likewise
   std::vector<RankLoss> losses;
   std::vector<MemoryOfDevice> memory;             ///< of each process in its order
@@ -301,7 +318,8 @@ struct Places {
 /// Every number in it that is a place in another of its lists: the one list of them.
 void renumber(Digest& digest, const Places& places);
 
-/// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares that where many come.
+/// The digest of all ranks of both, which are different ones. O(both) on average: a Merger spares
+/// that where many come.
 [[nodiscard]] Digest merge(const Digest& one, const Digest& two);
 
 class Reading;  // analyze/tally/file.hpp
@@ -314,8 +332,8 @@ class Merger {
   Merger& operator=(Merger&&) noexcept;
   ~Merger();
   void add(const Digest& from);
-  /// Those that were opened, side by side: what a region has over all ranks is touched once for all of them. False: one
-  /// is damaged, and nothing can be done with this Merger any more.
+  /// Those that were opened, side by side: what a region has over all ranks is touched once for all
+  /// of them. False: one is damaged, and nothing can be done with this Merger any more.
   [[nodiscard]] bool add(std::span<Reading> several);
   [[nodiscard]] Digest take();
 
@@ -326,7 +344,8 @@ class Merger {
 
 /// Numbers of regions depth first, siblings in the order of `before(a, b)`.
 template <class Before>
-[[nodiscard]] std::vector<std::uint32_t> depth_first(const std::vector<Region>& regions, Before before) {
+[[nodiscard]] std::vector<std::uint32_t> depth_first(const std::vector<Region>& regions,
+                                                     Before before) {
   std::vector<std::vector<std::uint32_t>> below(regions.size() + 1);
   for (std::uint32_t r = 0; r < regions.size(); ++r)
     below[regions[r].parent == kNone ? regions.size() : regions[r].parent].push_back(r);

@@ -1,8 +1,10 @@
-// "RSDIGEST", version (u32), 0 (u32), bytes of the payload (u64), a zstd frame with a checksum; numbers little-endian.
+// "RSDIGEST", version (u32), 0 (u32), bytes of the payload (u64), a zstd frame with a checksum;
+// numbers little-endian.
 //
-// The payload is numbers of variable length (LEB128), signed ones with the sign in the lowest bit. What is usually
-// equal to something before it is written as the difference; a group of fields has a mask of those that differ. One
-// list of fields, visited by the writer and by the reader, is both: docs/formats/digest.md has it as a table.
+// The payload is numbers of variable length (LEB128), signed ones with the sign in the lowest bit.
+// What is usually equal to something before it is written as the difference; a group of fields has
+// a mask of those that differ. One list of fields, visited by the writer and by the reader, is
+// both: docs/formats/digest.md has it as a table.
 #include "analyze/tally/file.hpp"
 
 #include <fmt/format.h>
@@ -87,7 +89,8 @@ void visit(Writer& io, const Distribution& d) {
 }
 
 /// Gap and count of each in half a byte, what is above them behind all.
-[[gnu::always_inline]] inline std::uint64_t visit_bins(Reader& io, std::uint64_t values, PackedBins& bins) {
+[[gnu::always_inline]] inline std::uint64_t visit_bins(Reader& io, std::uint64_t values,
+                                                       PackedBins& bins) {
   const std::uint64_t used = io.number();
   if (used == 0) return 0;
   const std::uint64_t first = io.number();
@@ -184,17 +187,21 @@ void visit_ordinals(Io& io, T& o, std::int64_t least, std::uint64_t rank) {
     io.index(place, o.longest.size());
     io.field(other);
   }
-  if constexpr (Io::kReads) io.check(std::is_sorted(o.ties.begin(), o.ties.end()) && o.longest.size() <= o.kept());
+  if constexpr (Io::kReads)
+    io.check(std::is_sorted(o.ties.begin(), o.ties.end()) && o.longest.size() <= o.kept());
 }
 
 template <class Io, class T>
 void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
-  // What usually is the same: kernels that are launched here and in no range below, and are all that the GPU does.
-  static_assert(kGpuCounts[1] == &model::GpuWork::exclusive_kernels && kGpuTimes[4] == &model::GpuWork::span_ns);
+  // What usually is the same: kernels that are launched here and in no range below, and are all
+  // that the GPU does.
+  static_assert(kGpuCounts[1] == &model::GpuWork::exclusive_kernels &&
+                kGpuTimes[4] == &model::GpuWork::span_ns);
   io.begin_group();
   for (std::size_t i = 0; i < gpu.counts.size(); ++i)
     io.sum(gpu.counts[i], i == 1 || i == gpu.counts.size() - 1 ? gpu.counts[0] : 0);
-  for (std::size_t i = 0; i < gpu.times.size(); ++i) io.sum(gpu.times[i], i >= 1 && i <= 4 ? gpu.times[i - 1] : 0);
+  for (std::size_t i = 0; i < gpu.times.size(); ++i)
+    io.sum(gpu.times[i], i >= 1 && i <= 4 ? gpu.times[i - 1] : 0);
   io.flag(gpu.partial);
   io.end_group();
   io.list(gpu.copies, 16, 4);
@@ -211,7 +218,8 @@ void visit_gpu(Io& io, T& gpu, std::size_t kernels) {
   }
   visit(io, gpu.latency);
   const auto* kernel = gpu.kernels.empty() ? nullptr : &gpu.kernels.front().duration;
-  bool one_each = false, kernels_alone = false;  // one kernel an occurrence; and the GPU did nothing else
+  bool one_each = false,
+       kernels_alone = false;  // one kernel an occurrence; and the GPU did nothing else
   if constexpr (!Io::kReads) {
     one_each = kernel != nullptr && gpu.kernel() == *kernel;
     kernels_alone = gpu.busy() == gpu.kernel();
@@ -264,7 +272,8 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   visit(io, r.unsettled);
   const Moments& wall = r.wall.moments;
   const bool one = !digest.processes.empty();
-  const std::uint64_t rank = one ? digest.processes.front().rank : 0, pid = one ? digest.processes.front().pid : 0;
+  const std::uint64_t rank = one ? digest.processes.front().rank : 0,
+                      pid = one ? digest.processes.front().pid : 0;
   io.begin_group();
   io.check(r.unsettled.moments.n <= wall.n);
   io.near(r.settled_min, wall.min);
@@ -274,7 +283,8 @@ void visit_region(Io& io, T& r, const D& digest, std::uint32_t number) {
   visit_parts(io, r.of_threads, r.inclusive_ns, pid);
   io.field(r.closed, wall.n);
   io.end_group();
-  for (const std::int64_t sum : {r.inclusive_ns, r.open_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
+  for (const std::int64_t sum :
+       {r.inclusive_ns, r.open_ns, r.exclusive_ns, r.warm_up_ns, r.longest_ns})
     io.check(sum >= 0 || sum == kUnknown);  // also where it is what was expected
   io.list(r.ranks, kMostList, 3);
   std::uint64_t next = rank;
@@ -323,7 +333,8 @@ void visit_head(Io& io, D& d) {
   io.flag(d.counted);
   io.list(d.processes, kMostList, 14);
   for (auto& p : d.processes) {
-    for (auto* number : {&p.pid, &p.parent_pid, &p.rank, &p.local_rank, &p.world}) io.field(*number);
+    for (auto* number : {&p.pid, &p.parent_pid, &p.rank, &p.local_rank, &p.world})
+      io.field(*number);
     for (auto* name : {&p.name, &p.host, &p.run}) io.index(*name, d.names.size());
     io.near(p.start_ns, d.begin_ns);
     io.near(p.end_ns, p.start_ns);
@@ -339,7 +350,8 @@ void visit_head(Io& io, D& d) {
     io.index_or_none(device.process, d.processes.size());
     io.index(device.name, d.names.size());
     io.index(device.uuid, d.names.size());
-    for (auto* number : {&device.ordinal, &device.compute_major, &device.compute_minor, &device.sm_count})
+    for (auto* number :
+         {&device.ordinal, &device.compute_major, &device.compute_minor, &device.sm_count})
       io.field(*number);
     io.field(device.memory_bytes);
     io.field(device.l2_bytes);
@@ -532,7 +544,8 @@ void visit_tail(Io& io, D& d, std::size_t regions) {
 
 std::uint64_t little(std::string_view bytes) {
   std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<std::uint8_t>(bytes[i]);
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8 | static_cast<std::uint8_t>(bytes[i]);
   return value;
 }
 
@@ -545,7 +558,8 @@ base::Result<std::string> encode(Digest digest, int level) {
   Writer writer;
   visit_head(writer, ordered);
   writer.number(ordered.regions.size());
-  for (std::uint32_t r = 0; r < ordered.regions.size(); ++r) visit_region(writer, ordered.regions[r], ordered, r);
+  for (std::uint32_t r = 0; r < ordered.regions.size(); ++r)
+    visit_region(writer, ordered.regions[r], ordered, r);
   visit_tail(writer, ordered, ordered.regions.size());
   const base::Owned<ZSTD_CCtx, &ZSTD_freeCCtx> context(ZSTD_createCCtx());
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
@@ -560,7 +574,8 @@ base::Result<std::string> encode(Digest digest, int level) {
   out.resize(kHeader + ZSTD_compressBound(writer.bytes.size()));
   const std::size_t size = ZSTD_compress2(context.get(), out.data() + kHeader, out.size() - kHeader,
                                           writer.bytes.data(), writer.bytes.size());
-  if (ZSTD_isError(size) != 0) return base::fail(base::Code::kInternal, ZSTD_getErrorName(size), "digest");
+  if (ZSTD_isError(size) != 0)
+    return base::fail(base::Code::kInternal, ZSTD_getErrorName(size), "digest");
   out.resize(kHeader + size);
   return out;
 }
@@ -584,24 +599,27 @@ std::size_t Reading::bytes() const {
 
 base::Result<void> Reading::open(std::string_view bytes, const std::string& where) {
   State& state = *state_;
-  const auto bad = [&](const std::string& what, const std::string& hint = "Report on the run itself") {
+  const auto bad = [&](const std::string& what,
+                       const std::string& hint = "Report on the run itself") {
     return base::fail(base::Code::kBadData, what, where, hint);
   };
   if (bytes.size() < kHeader || !bytes.starts_with(kMagic)) return bad("this is not a digest");
   const std::uint64_t version = little(bytes.substr(8, 4));
   if (version != kVersion)
-    return bad(fmt::format("the digest has version {}, and this rangescope reads {}", version, kVersion),
-               "Use the rangescope that recorded the job");
+    return bad(
+        fmt::format("the digest has version {}, and this rangescope reads {}", version, kVersion),
+        "Use the rangescope that recorded the job");
   const std::uint64_t size = little(bytes.substr(16, 8));
   if (size > base::most_unpacked(bytes.size()))
     return bad("the digest claims to hold " + std::to_string(size) + " bytes");
   if (state.payload.size() < size) state.payload.resize(size);
   state.size = size;
-  const std::size_t done = ZSTD_decompressDCtx(state.context.get(), state.payload.data(), size, bytes.data() + kHeader,
-                                               bytes.size() - kHeader);
+  const std::size_t done = ZSTD_decompressDCtx(state.context.get(), state.payload.data(), size,
+                                               bytes.data() + kHeader, bytes.size() - kHeader);
   if (ZSTD_isError(done) != 0 || done != size)
     return bad("the digest is damaged: " +
-               std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done) : "it is shorter than its header claims"));
+               std::string(ZSTD_isError(done) != 0 ? ZSTD_getErrorName(done)
+                                                   : "it is shorter than its header claims"));
   state.reader = Reader(std::string_view(state.payload).substr(0, size));
   visit_head(state.reader, head);
   regions_ = state.reader.count(kMostRegions * 4, 12);
@@ -633,9 +651,11 @@ base::Result<void> decode(std::string_view bytes, const std::string& where, Dige
   auto read = reading.open(bytes, where);
   if (read) {
     regions.resize(reading.regions());
-    const bool whole = std::all_of(regions.begin(), regions.end(), [](Region& one) { return reading.next(one); });
+    const bool whole =
+        std::all_of(regions.begin(), regions.end(), [](Region& one) { return reading.next(one); });
     if (!whole || !reading.finish())
-      read = base::fail(base::Code::kBadData, std::string(kUnfitting), where, "Report on the run itself");
+      read = base::fail(base::Code::kBadData, std::string(kUnfitting), where,
+                        "Report on the run itself");
   }
   out = std::move(reading.head);
   out.regions = std::move(regions);

@@ -1,4 +1,5 @@
-// A digest as a file: docs/formats/digest.md. What is read may come from anybody: everything is checked.
+// A digest as a file: docs/formats/digest.md. What is read may come from anybody: everything is
+// checked.
 #pragma once
 
 #include <filesystem>
@@ -16,9 +17,11 @@ inline constexpr std::size_t kMostFile = 64 << 20;
 /// The file's bytes, the same for equal digests whatever merges they came from.
 [[nodiscard]] base::Result<std::string> encode(Digest digest, int level = -1);
 /// Into `out`, whose memory is used again. kBadData with the offset; another version is that too.
-[[nodiscard]] base::Result<void> decode(std::string_view bytes, const std::string& where, Digest& out);
+[[nodiscard]] base::Result<void> decode(std::string_view bytes, const std::string& where,
+                                        Digest& out);
 
-/// A digest that is read region by region, so that many are merged without ever being whole in memory.
+/// A digest that is read region by region, so that many are merged without ever being whole in
+/// memory.
 class Reading {
  public:
   Reading();
@@ -26,7 +29,8 @@ class Reading {
   Reading& operator=(Reading&&) noexcept;
   ~Reading();
 
-  /// Unpacks it and reads what comes before the regions. Errors as decode(). Memory of the last one is used again.
+  /// Unpacks it and reads what comes before the regions. Errors as decode(). Memory of the last one
+  /// is used again.
   [[nodiscard]] base::Result<void> open(std::string_view bytes, const std::string& where);
   [[nodiscard]] std::size_t regions() const { return regions_; }
   [[nodiscard]] std::size_t bytes() const;  ///< unpacked

@@ -21,7 +21,8 @@ namespace {
 
 using model::Session;
 
-/// Lengths of occurrences that a digest keeps to compare ranks by: so many in all, and so many of each region.
+/// Lengths of occurrences that a digest keeps to compare ranks by: so many in all, and so many of
+/// each region.
 constexpr std::size_t kMostLengths = 16384, kFewestLengths = 8, kMostLengthsOfRegion = 1024;
 
 std::int64_t whole(double value) {
@@ -33,7 +34,8 @@ void close_gaps(Spans& parts) {
   while (parts.size() > kMostBeside) {
     std::size_t least = 1;
     for (std::size_t i = 1; i < parts.size(); ++i)
-      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second) least = i;
+      if (parts[i].first - parts[i - 1].second < parts[least].first - parts[least - 1].second)
+        least = i;
     parts[least - 1].second = parts[least].second;
     parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(least));
   }
@@ -68,7 +70,8 @@ class Maker {
  private:
   std::uint32_t name(std::string_view text) {
     if (text.empty()) return 0;
-    const auto [at, added] = names_.try_emplace(std::string(text), static_cast<std::uint32_t>(out_.names.size()));
+    const auto [at, added] =
+        names_.try_emplace(std::string(text), static_cast<std::uint32_t>(out_.names.size()));
     if (added) out_.names.emplace_back(text);
     return at->second;
   }
@@ -116,8 +119,8 @@ class Maker {
   void regions() {
     const Regions of{session_, options_, tree_, details_.keys, details_.by_cell};
     const RankTimes times(of);
-    const std::size_t most =
-        std::clamp(kMostLengths / std::max<std::size_t>(1, regions_), kFewestLengths, kMostLengthsOfRegion);
+    const std::size_t most = std::clamp(kMostLengths / std::max<std::size_t>(1, regions_),
+                                        kFewestLengths, kMostLengthsOfRegion);
     region_of_.assign(tree_.nodes.size(), kNone);
     for (std::uint32_t r = 0; r < regions_; ++r) {
       const analyze::RegionKey& key = details_.keys[r];
@@ -131,7 +134,8 @@ class Maker {
       region.kind = node.kind;
       region.module = node.module;
       region.first_start_ns = utc(node.first_start_ns);
-      visit_numbers([&](auto field, auto, auto, auto report) { take(from, report, region.*field); });
+      visit_numbers(
+          [&](auto field, auto, auto, auto report) { take(from, report, region.*field); });
       for (const std::uint32_t cell : of.cells(r)) region.replayed += tree_.cells[cell].replayed;
       static_cast<ByRank&>(region) = times.of(std::span(&r, 1), most);
       occurrences(occurrences_of(of, details_.phases, std::span(&r, 1)), from, region);
@@ -141,7 +145,9 @@ class Maker {
     }
   }
 
-  static void take(const model::Region& from, std::int64_t model::Region::*at, std::int64_t& to) { to = from.*at; }
+  static void take(const model::Region& from, std::int64_t model::Region::*at, std::int64_t& to) {
+    to = from.*at;
+  }
   static void take(const model::Region& from, double model::WallTime::*at, std::int64_t& to) {
     to = whole(from.wall.*at);
   }
@@ -166,9 +172,10 @@ class Maker {
     const bool unknown = session_.unrecorded.kernels || session_.unrecorded.copies;
     // All work on the GPUs of the process, as Steady::busy_share has it.
     const bool busy = from.steady && from.steady->busy_share;
-    region.settled_busy_ns = unknown ? kUnknown
-                             : busy  ? std::llround(*from.steady->busy_share * from.steady->wall_total_ns)
-                                     : 0;
+    region.settled_busy_ns =
+        unknown ? kUnknown
+        : busy  ? std::llround(*from.steady->busy_share * from.steady->wall_total_ns)
+                : 0;
     for (const auto& [process, ns] : of.of_process)
       if (process < number_.size()) region.of_processes.add(number_[process], ns);
     for (const auto& [tid, ns] : of.of_thread) region.of_threads.add(tid, ns);
@@ -203,7 +210,8 @@ class Maker {
     const analyze::KernelGroups& groups = details_.gpu.groups;
     for (const analyze::KernelGroups::ShownKernel& from : groups.names) {
       const model::KernelName& known = session_.kernel_names[from.kernel_name];
-      out_.kernels.push_back({name(analyze::shown_name(known)), name(known.short_name), from.nccl, {}, {}});
+      out_.kernels.push_back(
+          {name(analyze::shown_name(known)), name(known.short_name), from.nccl, {}, {}});
     }
     groups.wide ? add_groups(groups.times64) : add_groups(groups.times32);
     for (Region& region : out_.regions)
@@ -228,9 +236,11 @@ class Maker {
       if (group.shape < session_.kernel_shapes.size())
         shapes[group.name][session_.kernel_shapes[group.shape]] += group.calls;
       for (const analyze::SetEntry& entry : sets.of(group.set)) {
-        Gpu* gpu = entry.region == sets.total_region && out_.total                 ? &*out_.total
-                   : entry.region == sets.unattributed_region && out_.unattributed ? &*out_.unattributed
-                   : entry.region < out_.regions.size() && entry.exclusive && out_.regions[entry.region].gpu
+        Gpu* gpu = entry.region == sets.total_region && out_.total ? &*out_.total
+                   : entry.region == sets.unattributed_region && out_.unattributed
+                       ? &*out_.unattributed
+                   : entry.region < out_.regions.size() && entry.exclusive &&
+                           out_.regions[entry.region].gpu
                        ? &*out_.regions[entry.region].gpu
                        : nullptr;
         if (gpu == nullptr) continue;
@@ -252,17 +262,24 @@ class Maker {
     const CollectiveCalls of_one = details_.calls ? CollectiveCalls{} : find_collectives(session_);
     const CollectiveCalls& found = details_.calls ? *details_.calls : of_one;
     const Surroundings around(session_, options_, tree_, found);
-    const auto rank_of = [&](const analyze::CollectiveCall& call) { return session_.processes[call.process].rank; };
+    const auto rank_of = [&](const analyze::CollectiveCall& call) {
+      return session_.processes[call.process].rank;
+    };
     std::vector<std::pair<std::size_t, std::size_t>> runs;  // of one communicator and rank
     for (std::size_t i = 0; i < found.calls.size(); ++i) {
-      const analyze::CollectiveCall &one = found.calls[i], &before = found.calls[i == 0 ? 0 : i - 1];
-      if (i == 0 || one.communicator != before.communicator || rank_of(one) != rank_of(before)) runs.emplace_back(i, i);
+      const analyze::CollectiveCall &one = found.calls[i],
+                                    &before = found.calls[i == 0 ? 0 : i - 1];
+      if (i == 0 || one.communicator != before.communicator || rank_of(one) != rank_of(before))
+        runs.emplace_back(i, i);
       runs.back().second = i + 1;
     }
-    const std::size_t most = std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, runs.size()));
+    const std::size_t most =
+        std::max<std::size_t>(1, kMostKeptCalls / std::max<std::size_t>(1, runs.size()));
     for (const auto& [first, last] : runs) {
-      const analyze::Communicator& communicator = found.communicators[found.calls[first].communicator];
-      Calls calls{found.calls[first].process, communicator.nccl, communicator.id, communicator.ranks, last - first};
+      const analyze::Communicator& communicator =
+          found.communicators[found.calls[first].communicator];
+      Calls calls{found.calls[first].process, communicator.nccl, communicator.id,
+                  communicator.ranks, last - first};
       calls.shift = shift_for(last - first, most);
       for (std::size_t i = first; i < last; i += std::size_t{1} << calls.shift)
         fill(calls.calls.emplace_back(), found.calls[i], around, i, calls.beside);
@@ -271,15 +288,18 @@ class Maker {
     for (std::size_t i = 0; i < found.standing.size(); ++i) {
       const analyze::CollectiveCall& call = found.standing[i];
       const analyze::Communicator& communicator = found.communicators[call.communicator];
-      const auto same = std::find_if(out_.collectives.begin(), out_.collectives.end(), [&](const Calls& calls) {
-        return calls.process == call.process && calls.nccl == communicator.nccl &&
-               calls.communicator == communicator.id;
-      });
-      Calls& calls = same != out_.collectives.end()
-                         ? *same
-                         : out_.collectives.emplace_back(
-                               Calls{call.process, communicator.nccl, communicator.id, communicator.ranks});
-      fill(calls.standing.emplace_back(), call, around, around.around.size() - found.standing.size() + i, calls.beside);
+      const auto same =
+          std::find_if(out_.collectives.begin(), out_.collectives.end(), [&](const Calls& calls) {
+            return calls.process == call.process && calls.nccl == communicator.nccl &&
+                   calls.communicator == communicator.id;
+          });
+      Calls& calls =
+          same != out_.collectives.end()
+              ? *same
+              : out_.collectives.emplace_back(
+                    Calls{call.process, communicator.nccl, communicator.id, communicator.ranks});
+      fill(calls.standing.emplace_back(), call, around,
+           around.around.size() - found.standing.size() + i, calls.beside);
     }
     messages(found, around);
   }
@@ -289,25 +309,31 @@ class Maker {
     struct All {
       Messaging made;
       std::map<std::uint32_t, std::uint32_t> communicators;
-      std::vector<std::uint64_t> hashes;  ///< of made.ends, whose calls are still those of found.messaging
+      std::vector<std::uint64_t>
+          hashes;  ///< of made.ends, whose calls are still those of found.messaging
     };
     std::map<std::uint32_t, All> of_process;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>, std::uint64_t> ordinals;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, bool, std::int32_t, std::int32_t>,
+             std::uint64_t>
+        ordinals;
     // Calls that share a kernel are one.
-    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t> groups;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t, std::int64_t>, std::uint32_t>
+        groups;
     std::vector<std::uint32_t> one_of(found.messaging.size());
     std::vector<std::set<std::uint64_t>> hashes(found.messaging.size());
     for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
       const CollectiveCall& call = found.messaging[c];
-      one_of[c] = call.stream == kNone
-                      ? c
-                      : groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, c).first->second;
+      one_of[c] =
+          call.stream == kNone
+              ? c
+              : groups.try_emplace({call.process, call.stream, call.start_ns, call.end_ns}, c)
+                    .first->second;
     }
     for (std::uint32_t c = 0; c < found.messaging.size(); ++c) {
       const CollectiveCall& call = found.messaging[c];
       All& all = of_process[call.process];
-      const auto [at, added] =
-          all.communicators.try_emplace(call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
+      const auto [at, added] = all.communicators.try_emplace(
+          call.communicator, static_cast<std::uint32_t>(all.made.communicators.size()));
       const analyze::Communicator& known = found.communicators[call.communicator];
       if (added) all.made.communicators.push_back({known.nccl, known.id, known.ranks});
       if (call.self >= 0) all.made.communicators[at->second].self = call.self;
@@ -315,8 +341,8 @@ class Maker {
       for (const bool sends : {true, false}) {
         const CollectiveCall::End& end = sends ? call.to : call.from;
         if (end.rank <= CollectiveCall::kNobody) continue;
-        const std::uint64_t ordinal =
-            ordinals[{call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
+        const std::uint64_t ordinal = ordinals[{
+            call.communicator, session_.processes[call.process].rank, sends, end.rank, end.tag}]++;
         all.made.ends.push_back({c, call.done, at->second, sends, end.rank, end.tag, ordinal});
         all.hashes.push_back(Messaging::hash(known.id, end.tag, ordinal));
         hashes[one_of[c]].insert(all.hashes.back());
@@ -327,12 +353,14 @@ class Maker {
       Messaging& made = all.made;
       made.process = process;
       const auto kept = [&list = all.hashes](std::uint32_t shift) {
-        return static_cast<std::size_t>(std::count_if(
-            list.begin(), list.end(), [&](std::uint64_t hash) { return (hash & ((1ull << shift) - 1)) == 0; }));
+        return static_cast<std::size_t>(
+            std::count_if(list.begin(), list.end(),
+                          [&](std::uint64_t hash) { return (hash & ((1ull << shift) - 1)) == 0; }));
       };
       // Ends of one hash go together: rather some more than none.
       const std::size_t most = std::max<std::size_t>(1, kMostKeptEnds / of_process.size());
-      while (made.shift < 31 && kept(made.shift) > most && (kept(made.shift + 1) > 0 || kept(made.shift) > 8 * most))
+      while (made.shift < 31 && kept(made.shift) > most &&
+             (kept(made.shift + 1) > 0 || kept(made.shift) > 8 * most))
         ++made.shift;
       std::map<std::uint32_t, std::uint32_t> place;
       std::size_t ends = 0;
@@ -360,8 +388,8 @@ class Maker {
     }
   }
 
-  void fill(Calls::Call& into, const analyze::CollectiveCall& call, const Surroundings& surroundings, std::size_t at,
-            Spans& beside) {
+  void fill(Calls::Call& into, const analyze::CollectiveCall& call,
+            const Surroundings& surroundings, std::size_t at, Spans& beside) {
     const Around& around = surroundings.around[at];
     into.name = name(call.name);
     into.region = around.path == kNone ? kNone : region_of_[around.path];
@@ -371,7 +399,8 @@ class Maker {
     into.hidden_ns = whole(around.hidden_ns);
     into.context = context(surroundings.contexts[around.context]);
     into.beside = static_cast<std::uint32_t>(beside.size());
-    if (const Stretches* kernels = surroundings.beside(call.process, call.stream); kernels != nullptr) {
+    if (const Stretches* kernels = surroundings.beside(call.process, call.stream);
+        kernels != nullptr) {
       Spans parts = kernels->parts(call.start_ns, call.end_ns);
       close_gaps(parts);
       into.parts = static_cast<std::uint32_t>(parts.size());
@@ -382,17 +411,20 @@ class Maker {
   std::uint32_t context(const std::vector<std::uint32_t>& cells) {
     std::vector<std::uint32_t> regions;
     for (const std::uint32_t cell : cells)
-      if (const std::uint32_t region = region_of_[tree_.cells[cell].node]; region != kNone) regions.push_back(region);
+      if (const std::uint32_t region = region_of_[tree_.cells[cell].node]; region != kNone)
+        regions.push_back(region);
     std::sort(regions.begin(), regions.end());
     regions.erase(std::unique(regions.begin(), regions.end()), regions.end());
-    const auto [at, added] = contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
+    const auto [at, added] =
+        contexts_.try_emplace(regions, static_cast<std::uint32_t>(out_.contexts.size()));
     if (added) out_.contexts.push_back(std::move(regions));
     return at->second;
   }
 
   void open() {
     Open one;
-    for (const model::OpenSpan& span : session_.open_spans) one.closed_ns = plus(one.closed_ns, span.between_ns);
+    for (const model::OpenSpan& span : session_.open_spans)
+      one.closed_ns = plus(one.closed_ns, span.between_ns);
     if (!session_.processes.empty()) one.host = name(session_.processes.front().host);
     for (const model::CounterWait& wait : session_.counter_waits)
       if (wait.path.size() == 1) one.waits_ns += wait.ns;
@@ -411,7 +443,8 @@ class Maker {
 
   static void close(Open& open) {
     std::vector<std::int64_t> gaps;
-    for (std::size_t i = 1; i < open.spans.size(); ++i) gaps.push_back(open.spans[i].first - open.spans[i - 1].second);
+    for (std::size_t i = 1; i < open.spans.size(); ++i)
+      gaps.push_back(open.spans[i].first - open.spans[i - 1].second);
     const auto keep = gaps.begin() + static_cast<std::ptrdiff_t>(kMostSpans - 1);
     std::nth_element(gaps.begin(), keep, gaps.end(), std::greater<>());
     const std::int64_t longest = *keep;  // of those that are closed
@@ -434,8 +467,10 @@ class Maker {
     for (std::uint32_t k = 0; k < out_.kernels.size(); ++k) kernel_of[out_.kernels[k].name] = k;
     for (WorkOfRank& work : works.ranks) {
       work.kernel_threads = std::min(work.kernel_threads, 1e29);
-      for (WorkOfRank::Gpu& gpu : work.gpus) gpu.first_ns = utc(gpu.first_ns), gpu.last_ns = utc(gpu.last_ns);
-      std::erase_if(work.paced, [&](const auto& kernel) { return !kernel_of.contains(kernel.name); });
+      for (WorkOfRank::Gpu& gpu : work.gpus)
+        gpu.first_ns = utc(gpu.first_ns), gpu.last_ns = utc(gpu.last_ns);
+      std::erase_if(work.paced,
+                    [&](const auto& kernel) { return !kernel_of.contains(kernel.name); });
       std::sort(work.paced.begin(), work.paced.end(), [&](const auto& a, const auto& b) {
         if (a.ns != b.ns) return a.ns > b.ns;
         return std::tie(out_.names[a.name], a.size) < std::tie(out_.names[b.name], b.size);
@@ -446,7 +481,8 @@ class Maker {
       out_.works.push_back(std::move(work));
     }
     for (const SampledClock& from : works.clocks) {
-      SampledClock clock{from.process < out_.processes.size() ? from.process : kNone, from.uuid, from.limited, {}};
+      SampledClock clock{
+          from.process < out_.processes.size() ? from.process : kNone, from.uuid, from.limited, {}};
       const std::size_t step = (from.samples.size() + kMostClockSamples - 1) / kMostClockSamples;
       for (std::size_t i = 0; i < from.samples.size(); i += step) {
         double sum = 0;
@@ -457,8 +493,9 @@ class Maker {
           covered += from.samples[k].covered_ns;
         }
         if (covered > 0)
-          clock.samples.push_back({utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), covered,
-                                   step == 1 ? from.samples[i].value : sum / static_cast<double>(covered)});
+          clock.samples.push_back(
+              {utc(from.samples[i].start_ns), utc(from.samples[last - 1].end_ns), covered,
+               step == 1 ? from.samples[i].value : sum / static_cast<double>(covered)});
       }
       if (!clock.samples.empty()) out_.clocks.push_back(std::move(clock));
     }
@@ -494,14 +531,15 @@ base::Result<Digest> digest_of(const Session& session, const analyze::Options& w
   return tally_of(session, options, details, report);
 }
 
-base::Result<Digest> tally_of(const Session& session, const analyze::Options& options, const analyze::Details& details,
-                              const model::Report& report) {
-  const auto regions = static_cast<std::size_t>(std::ranges::count_if(details.keys, &RegionKey::of_all));  // come first
+base::Result<Digest> tally_of(const Session& session, const analyze::Options& options,
+                              const analyze::Details& details, const model::Report& report) {
+  const auto regions = static_cast<std::size_t>(
+      std::ranges::count_if(details.keys, &RegionKey::of_all));  // come first
   if (regions > kMostRegions || details.gpu.groups.names.size() > kMostKernels)
-    return base::fail(
-        base::Code::kUsage,
-        fmt::format("{} regions and {} kernels are too many for a digest", regions, details.gpu.groups.names.size()),
-        {}, "Give ranges fewer names, or record with --fold-names numbers");
+    return base::fail(base::Code::kUsage,
+                      fmt::format("{} regions and {} kernels are too many for a digest", regions,
+                                  details.gpu.groups.names.size()),
+                      {}, "Give ranges fewer names, or record with --fold-names numbers");
   return Maker(session, options, details, report, regions).run();
 }
 

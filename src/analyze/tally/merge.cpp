@@ -1,5 +1,6 @@
-// Merging. Each list of the second digest is gone through once; what it names is found by hash, after a guess: ranks of
-// one program mostly have the same names and regions in the same order, so that the guess nearly always holds.
+// Merging. Each list of the second digest is gone through once; what it names is found by hash,
+// after a guess: ranks of one program mostly have the same names and regions in the same order, so
+// that the guess nearly always holds.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -43,7 +44,8 @@ void Distribution::add(const Packed& other) {
 
 std::uint64_t Messaging::hash(std::uint64_t communicator, std::int32_t tag, std::uint64_t ordinal) {
   std::uint64_t x = communicator;
-  for (const std::uint64_t part : {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
+  for (const std::uint64_t part :
+       {static_cast<std::uint64_t>(static_cast<std::int64_t>(tag)), ordinal}) {
     x = (x ^ part) + 0x9e3779b97f4a7c15ull;  // splitmix64 (S. Vigna)
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -96,8 +98,9 @@ void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kern
   add_sums(into.times, from.times);
   into.partial |= from.partial;
   for (const Copies& copy : from.copies) {
-    const auto at = std::lower_bound(into.copies.begin(), into.copies.end(), copy,
-                                     [](const Copies& a, const Copies& b) { return a.kind < b.kind; });
+    const auto at =
+        std::lower_bound(into.copies.begin(), into.copies.end(), copy,
+                         [](const Copies& a, const Copies& b) { return a.kind < b.kind; });
     if (at == into.copies.end() || at->kind != copy.kind) {
       into.copies.insert(at, copy);
       continue;
@@ -108,9 +111,9 @@ void add(Gpu& into, const GpuOf<D>& from, const std::vector<std::uint32_t>& kern
   }
   // Where all have one kernel an occurrence, that kernel's sums are those of occurrences.
   const bool empty = into.kernels.empty() && !into.kernel_ns && !into.busy_ns,
-             one_each =
-                 !into.kernel_ns && !from.kernel_ns && from.kernels.size() == 1 &&
-                 (empty || (into.kernels.size() == 1 && into.kernels[0].name == kernel_of[from.kernels[0].name]));
+             one_each = !into.kernel_ns && !from.kernel_ns && from.kernels.size() == 1 &&
+                        (empty || (into.kernels.size() == 1 &&
+                                   into.kernels[0].name == kernel_of[from.kernels[0].name]));
   if (!into.busy_ns && from.busy_ns) into.busy_ns = into.kernel();
   if (into.busy_ns) into.busy_ns->add(from.busy());
   if (!one_each && !into.kernel_ns) into.kernel_ns = into.kernel();
@@ -136,7 +139,8 @@ void add(Region& into, const RegionOf<D>& from, const std::vector<std::uint32_t>
   const bool first = into.ranks.empty() && into.ordinals.compared == 0;
   if (from.gpu && !into.gpu && into.occurrences > 0) add_no_gpu(into.gpu, into);
   if (into.gpu && !from.gpu) add_no_gpu(into.gpu, from);
-  visit_numbers([&](auto field, auto join, auto, auto) { into.*field = join(into.*field, from.*field); });
+  visit_numbers(
+      [&](auto field, auto join, auto, auto) { into.*field = join(into.*field, from.*field); });
   into.first_start_ns = std::min(into.first_start_ns, from.first_start_ns);
   if (from.wall.moments.n > from.unsettled.moments.n) {  // else it has nothing settled
     const bool none = into.wall.moments.n == into.unsettled.moments.n;
@@ -166,14 +170,17 @@ struct Merger::State {
   struct HashRegion {
     std::size_t operator()(const RegionKey& key) const {
       std::uint64_t x = (static_cast<std::uint64_t>(key.parent) << 32 | key.name) ^
-                        (static_cast<std::uint64_t>(key.domain) << 17 | static_cast<std::uint64_t>(key.kind) << 63);
+                        (static_cast<std::uint64_t>(key.domain) << 17 |
+                         static_cast<std::uint64_t>(key.kind) << 63);
       x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
       return static_cast<std::size_t>(x ^ (x >> 29));
     }
   };
   struct HashName {
     using is_transparent = void;
-    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+    std::size_t operator()(std::string_view name) const {
+      return std::hash<std::string_view>{}(name);
+    }
   };
 
   Digest all;
@@ -186,7 +193,8 @@ struct Merger::State {
   std::vector<Places> places;  ///< here, of what is in those that are added at once
 
   std::uint32_t name(const std::string& text) {
-    if (const auto found = names.find(std::string_view(text)); found != names.end()) return found->second;
+    if (const auto found = names.find(std::string_view(text)); found != names.end())
+      return found->second;
     const auto number = static_cast<std::uint32_t>(all.names.size());
     all.names.push_back(text);
     names.emplace(text, number);
@@ -194,14 +202,17 @@ struct Merger::State {
   }
 
   std::uint32_t region(const RegionFacts& from, const Places& of) {
-    const RegionKey key{from.parent == kNone ? kNone : of.regions[from.parent], of.names[from.domain],
-                        of.names[from.name], from.kind};
+    const RegionKey key{from.parent == kNone ? kNone : of.regions[from.parent],
+                        of.names[from.domain], of.names[from.name], from.kind};
     const auto same = [&](const Region& r) {
-      return r.parent == key.parent && r.name == key.name && r.domain == key.domain && r.kind == key.kind;
+      return r.parent == key.parent && r.name == key.name && r.domain == key.domain &&
+             r.kind == key.kind;
     };
-    if (const std::size_t guess = of.regions.size(); guess < all.regions.size() && same(all.regions[guess]))
+    if (const std::size_t guess = of.regions.size();
+        guess < all.regions.size() && same(all.regions[guess]))
       return static_cast<std::uint32_t>(guess);
-    const auto [at, added] = regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
+    const auto [at, added] =
+        regions.try_emplace(key, static_cast<std::uint32_t>(all.regions.size()));
     if (added) {
       Region& made = all.regions.emplace_back();
       made.parent = key.parent;
@@ -245,8 +256,9 @@ struct Merger::State {
 
     of.names.clear();
     for (std::size_t i = 0; i < from.names.size(); ++i)
-      of.names.push_back(i < all.names.size() && all.names[i] == from.names[i] ? static_cast<std::uint32_t>(i)
-                                                                               : name(from.names[i]));
+      of.names.push_back(i < all.names.size() && all.names[i] == from.names[i]
+                             ? static_cast<std::uint32_t>(i)
+                             : name(from.names[i]));
     of.kernels.clear();
     for (const KernelTally& kernel : from.kernels) of.kernels.push_back(merge(kernel, of));
     of.regions.clear();
@@ -257,12 +269,14 @@ struct Merger::State {
     merge(all.total, from.total, of);
     merge(all.unattributed, from.unattributed, of);
     of.processes.resize(from.processes.size());
-    std::iota(of.processes.begin(), of.processes.end(), static_cast<std::uint32_t>(all.processes.size()));
+    std::iota(of.processes.begin(), of.processes.end(),
+              static_cast<std::uint32_t>(all.processes.size()));
     of.contexts.clear();
     for (std::vector<std::uint32_t> context : from.contexts) {
       for (std::uint32_t& region : context) region = of.regions[region];
       std::sort(context.begin(), context.end());
-      const auto [at, added] = contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
+      const auto [at, added] =
+          contexts.try_emplace(context, static_cast<std::uint32_t>(all.contexts.size()));
       if (added) all.contexts.push_back(std::move(context));
       of.contexts.push_back(at->second);
     }
@@ -277,7 +291,9 @@ struct Merger::State {
     rest.memory = from.memory;
     rest.memory_of_regions = from.memory_of_regions;
     renumber(rest, of);
-    const auto append = [](auto& to, auto& more) { std::move(more.begin(), more.end(), std::back_inserter(to)); };
+    const auto append = [](auto& to, auto& more) {
+      std::move(more.begin(), more.end(), std::back_inserter(to));
+    };
     append(all.processes, rest.processes);
     append(all.devices, rest.devices);
     append(all.collectives, rest.collectives);
@@ -287,8 +303,8 @@ struct Merger::State {
     append(all.memory, rest.memory);
     add_memory_of_regions(rest.memory_of_regions, all.memory_of_regions);
     for (const Open& one : rest.open) {
-      const auto at =
-          std::find_if(all.open.begin(), all.open.end(), [&](const Open& open) { return open.host == one.host; });
+      const auto at = std::find_if(all.open.begin(), all.open.end(),
+                                   [&](const Open& open) { return open.host == one.host; });
       Open& into = at == all.open.end() ? all.open.emplace_back() : *at;
       into.host = one.host;
       into.add(one);
@@ -297,13 +313,16 @@ struct Merger::State {
   }
 
   std::uint32_t merge(const KernelTally& from, const Places& of) {
-    const auto [at, added] = kernels.try_emplace(of.names[from.name], static_cast<std::uint32_t>(all.kernels.size()));
-    if (added) all.kernels.push_back({of.names[from.name], of.names[from.short_name], from.nccl, {}, {}});
+    const auto [at, added] =
+        kernels.try_emplace(of.names[from.name], static_cast<std::uint32_t>(all.kernels.size()));
+    if (added)
+      all.kernels.push_back({of.names[from.name], of.names[from.short_name], from.nccl, {}, {}});
     KernelTally& into = all.kernels[at->second];
     into.duration.add(from.duration);
     for (const KernelTally::Shape& shape : from.shapes) {
-      const auto place = std::lower_bound(into.shapes.begin(), into.shapes.end(), shape,
-                                          [](const auto& a, const auto& b) { return a.shape < b.shape; });
+      const auto place =
+          std::lower_bound(into.shapes.begin(), into.shapes.end(), shape,
+                           [](const auto& a, const auto& b) { return a.shape < b.shape; });
       if (place != into.shapes.end() && place->shape == shape.shape)
         place->calls += shape.calls;
       else

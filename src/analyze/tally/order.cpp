@@ -1,5 +1,5 @@
-// The order that does not depend on merges: names by text, regions parents first and siblings by what tells them apart,
-// what ranks have by rank.
+// The order that does not depend on merges: names by text, regions parents first and siblings by
+// what tells them apart, what ranks have by rank.
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -41,7 +41,8 @@ void order_names(Digest& digest) {
 }
 
 void order_kernels(Digest& digest) {
-  const auto order = sorted(digest.kernels, [](const KernelTally& a, const KernelTally& b) { return a.name < b.name; });
+  const auto order = sorted(
+      digest.kernels, [](const KernelTally& a, const KernelTally& b) { return a.name < b.name; });
   permute(digest.kernels, order);
   renumber(digest, {.kernels = places(order)});
   const auto sort = [](std::optional<Gpu>& gpu) {
@@ -53,9 +54,10 @@ void order_kernels(Digest& digest) {
   sort(digest.total);
   sort(digest.unattributed);
   for (WorkOfRank& work : digest.works)
-    std::stable_sort(work.paced.begin(), work.paced.end(), [](const WorkOfRank::Paced& a, const WorkOfRank::Paced& b) {
-      return std::tie(a.name, a.size) < std::tie(b.name, b.size);
-    });
+    std::stable_sort(work.paced.begin(), work.paced.end(),
+                     [](const WorkOfRank::Paced& a, const WorkOfRank::Paced& b) {
+                       return std::tie(a.name, a.size) < std::tie(b.name, b.size);
+                     });
 }
 
 void order_regions(Digest& digest) {
@@ -63,7 +65,8 @@ void order_regions(Digest& digest) {
     const Region& region = digest.regions[r];
     return std::tuple(region.domain, region.kind, region.name, r);
   };
-  const auto order = depth_first(digest.regions, [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  const auto order = depth_first(digest.regions,
+                                 [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
   permute(digest.regions, order);
   renumber(digest, {.regions = places(order)});
   std::ranges::sort(digest.memory_of_regions, {}, &MemoryOfRegion::region);
@@ -82,25 +85,30 @@ void order_processes(Digest& digest) {
   // Those of one rank come from one digest, and keep its order.
   const auto order = sorted(digest.processes, [](const CountedProcess& a, const CountedProcess& b) {
     const auto unranked = [](const CountedProcess& p) {
-      return p.rank == kNone ? std::tuple(p.run, p.start_ns, p.pid) : std::tuple(0u, std::int64_t{0}, 0u);
+      return p.rank == kNone ? std::tuple(p.run, p.start_ns, p.pid)
+                             : std::tuple(0u, std::int64_t{0}, 0u);
     };
     return std::pair(a.rank, unranked(a)) < std::pair(b.rank, unranked(b));
   });
   permute(digest.processes, order);
   renumber(digest, {.processes = places(order)});
-  std::stable_sort(digest.devices.begin(), digest.devices.end(), [](const model::Device& a, const model::Device& b) {
-    return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
-  });
+  std::stable_sort(digest.devices.begin(), digest.devices.end(),
+                   [](const model::Device& a, const model::Device& b) {
+                     return std::pair(a.process, a.ordinal) < std::pair(b.process, b.ordinal);
+                   });
   std::ranges::stable_sort(digest.works, {}, &WorkOfRank::rank);
   std::ranges::stable_sort(digest.memory, {}, &MemoryOfDevice::process);
-  std::stable_sort(digest.clocks.begin(), digest.clocks.end(), [](const SampledClock& a, const SampledClock& b) {
-    return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
-           std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
-  });
+  std::stable_sort(digest.clocks.begin(), digest.clocks.end(),
+                   [](const SampledClock& a, const SampledClock& b) {
+                     return std::tuple(a.process, a.uuid, a.limited, a.samples.front().start_ns) <
+                            std::tuple(b.process, b.uuid, b.limited, b.samples.front().start_ns);
+                   });
   std::ranges::stable_sort(digest.messaging, {}, &Messaging::process);
-  std::stable_sort(digest.collectives.begin(), digest.collectives.end(), [](const Calls& a, const Calls& b) {
-    return std::tie(a.process, a.nccl, a.communicator) < std::tie(b.process, b.nccl, b.communicator);
-  });
+  std::stable_sort(digest.collectives.begin(), digest.collectives.end(),
+                   [](const Calls& a, const Calls& b) {
+                     return std::tie(a.process, a.nccl, a.communicator) <
+                            std::tie(b.process, b.nccl, b.communicator);
+                   });
 }
 
 }  // namespace
@@ -118,7 +126,8 @@ void renumber(Digest& digest, const Places& to) {
     move(to.regions, of.region);
     move(to.contexts, of.context);
   };
-  for (CountedProcess& process : digest.processes) move(to.names, process.name, process.host, process.run);
+  for (CountedProcess& process : digest.processes)
+    move(to.names, process.name, process.host, process.run);
   for (model::Device& device : digest.devices) {
     move(to.processes, device.process);
     move(to.names, device.name, device.uuid);

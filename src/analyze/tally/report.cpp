@@ -49,7 +49,8 @@ struct SettledSums {
   }
   [[nodiscard]] std::optional<model::Steady> steady(bool busy) const {
     const auto total = static_cast<double>(rest.moments.sum);
-    auto out = steady_of(rest.moments.n, total, spread_of(rest), warm_ups, number(warm_up_ns), number(longest_ns));
+    auto out = steady_of(rest.moments.n, total, spread_of(rest), warm_ups, number(warm_up_ns),
+                         number(longest_ns));
     if (out && busy && busy_ns != kUnknown && total > 0) out->busy_share = number(busy_ns) / total;
     return out;
   }
@@ -58,12 +59,18 @@ struct SettledSums {
 class Reporter {
  public:
   Reporter(Digest digest, const analyze::Options& options, const analyze::Reference& reference)
-      : digest_(in_order(std::move(digest))), options_(options), reference_(reference), report_(out_.report) {}
+      : digest_(in_order(std::move(digest))),
+        options_(options),
+        reference_(reference),
+        report_(out_.report) {}
 
   Reported run() {
     machines();
-    const auto same = [](const WorkOfRank& work, const model::Rank& rank) { return work.rank == rank.rank; };
-    whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(), report_.ranks.end(), same);
+    const auto same = [](const WorkOfRank& work, const model::Rank& rank) {
+      return work.rank == rank.rank;
+    };
+    whole_ = std::equal(digest_.works.begin(), digest_.works.end(), report_.ranks.begin(),
+                        report_.ranks.end(), same);
     communication_ = add_collectives(digest_, whole_, out_);
     times();
     order();
@@ -87,7 +94,8 @@ class Reporter {
 
   void machines() {
     model::Session& session = out_.session;
-    session.end_ns = since(digest_.end_ns, digest_);  // times from the begin on: exact as floating-point numbers
+    session.end_ns =
+        since(digest_.end_ns, digest_);  // times from the begin on: exact as floating-point numbers
     session.clock = {"UTC", 0, digest_.begin_ns, {}};
     if (digest_.utc) report_.run.start_unix_ns = digest_.begin_ns;
     report_.run.tool = digest_.tool;
@@ -98,7 +106,8 @@ class Reporter {
         process.*id = session.strings.intern(text(from.*id));
       process.start_ns = since(from.start_ns, digest_);
       process.end_ns = since(from.end_ns, digest_);
-      session.threads.push_back({static_cast<std::uint32_t>(session.processes.size()), from.pid, 0});
+      session.threads.push_back(
+          {static_cast<std::uint32_t>(session.processes.size()), from.pid, 0});
       session.processes.push_back(process);
     }
     std::map<std::string, std::set<std::uint32_t>> cards;
@@ -125,10 +134,13 @@ class Reporter {
   void times() {
     const model::Session& session = out_.session;
     for (std::size_t p = 0; p < session.processes.size(); ++p) {
-      report_.processes[p].start_ns = analyze::since_ns(session.begin_ns, session.processes[p].start_ns);
-      report_.processes[p].end_ns = analyze::since_ns(session.begin_ns, session.processes[p].end_ns);
+      report_.processes[p].start_ns =
+          analyze::since_ns(session.begin_ns, session.processes[p].start_ns);
+      report_.processes[p].end_ns =
+          analyze::since_ns(session.begin_ns, session.processes[p].end_ns);
     }
-    report_.run.duration_ns = static_cast<double>(analyze::length_ns(session.begin_ns, session.end_ns));
+    report_.run.duration_ns =
+        static_cast<double>(analyze::length_ns(session.begin_ns, session.end_ns));
   }
 
   /// Regions as analyze::link_nodes() puts them, by the first start over all ranks.
@@ -139,7 +151,8 @@ class Reporter {
       if (x.parent == kNone && x.domain != y.domain) return text(x.domain) < text(y.domain);
       if (x.parent == kNone && x.kind != y.kind) return x.kind == model::RangeKind::kPushPop;
       if (x.first_start_ns != y.first_start_ns) return x.first_start_ns < y.first_start_ns;
-      return std::tie(text(x.name), text(x.domain), x.kind) < std::tie(text(y.name), text(y.domain), y.kind);
+      return std::tie(text(x.name), text(x.domain), x.kind) <
+             std::tie(text(y.name), text(y.domain), y.kind);
     };
     order_ = depth_first(regions, before);
     region_of_.resize(regions.size());
@@ -162,7 +175,8 @@ class Reporter {
     region.kind = from.kind;
     region.module = from.module;
     visit_numbers([&](auto field, auto, auto, auto report) {
-      if constexpr (std::is_same_v<decltype(report), std::int64_t model::Region::*>) region.*report = from.*field;
+      if constexpr (std::is_same_v<decltype(report), std::int64_t model::Region::*>)
+        region.*report = from.*field;
       if constexpr (std::is_same_v<decltype(report), double model::WallTime::*>)
         region.wall.*report = number(from.*field);
     });
@@ -186,10 +200,12 @@ class Reporter {
     if (work) region.gpu = gpu(*work, true);
   }
 
-  [[nodiscard]] std::optional<model::Communication> communication(const std::vector<std::uint32_t>& regions) const {
+  [[nodiscard]] std::optional<model::Communication> communication(
+      const std::vector<std::uint32_t>& regions) const {
     analyze::CommunicationSum sum;
     for (const std::uint32_t region : regions)
-      if (const auto at = communication_.find(region); at != communication_.end()) sum.add(at->second);
+      if (const auto at = communication_.find(region); at != communication_.end())
+        sum.add(at->second);
     return sum.row();
   }
 
@@ -204,13 +220,15 @@ class Reporter {
       out.copies_by_kind.push_back({copy.kind, copy.calls, number(copy.bytes), number(copy.ns)});
     if (from.latency.moments.n > 0) out.launch_latency_ns = spread_of(from.latency);
     if (occurrences) {
-      out.kernel_ns_per_occurrence = std::isnan(out.kernel_ns) ? kNoSpread : spread_of(from.kernel());
+      out.kernel_ns_per_occurrence =
+          std::isnan(out.kernel_ns) ? kNoSpread : spread_of(from.kernel());
       out.busy_ns_per_occurrence = std::isnan(out.busy_ns) ? kNoSpread : spread_of(from.busy());
     }
     if (!shared_) return out;
     // Ranks on one GPU: what it did for both at once would count twice.
-    for (const auto field : {&model::GpuWork::busy_ns, &model::GpuWork::exclusive_busy_ns, &model::GpuWork::span_ns,
-                             &model::GpuWork::idle_ns, &model::GpuWork::overlap_ns})
+    for (const auto field :
+         {&model::GpuWork::busy_ns, &model::GpuWork::exclusive_busy_ns, &model::GpuWork::span_ns,
+          &model::GpuWork::idle_ns, &model::GpuWork::overlap_ns})
       out.*field = kNan;
     out.busy_ns_per_occurrence = kNoSpread;
     return out;
@@ -218,13 +236,15 @@ class Reporter {
 
   void kernels() {
     double total = 0;
-    for (const KernelTally& kernel : digest_.kernels) total += static_cast<double>(kernel.duration.moments.sum);
+    for (const KernelTally& kernel : digest_.kernels)
+      total += static_cast<double>(kernel.duration.moments.sum);
     for (const KernelTally& kernel : digest_.kernels) {
       model::KernelRow row = kernel_row(kernel, kernel.duration.moments, total);
       row.duration_ns = spread_of(kernel.duration);
       row.shapes = static_cast<std::int64_t>(kernel.shapes.size());
-      const auto most = std::max_element(kernel.shapes.begin(), kernel.shapes.end(),
-                                         [](const auto& a, const auto& b) { return a.calls < b.calls; });
+      const auto most =
+          std::max_element(kernel.shapes.begin(), kernel.shapes.end(),
+                           [](const auto& a, const auto& b) { return a.calls < b.calls; });
       if (most != kernel.shapes.end()) row.shape = most->shape;
       report_.kernels.push_back(std::move(row));
     }
@@ -240,10 +260,12 @@ class Reporter {
     report_.total->distinct_kernels = std::ssize(report_.kernels);
     report_.total->top_kernels.assign(
         report_.kernels.begin(),
-        report_.kernels.begin() + static_cast<std::ptrdiff_t>(std::min(options_.top_kernels, report_.kernels.size())));
+        report_.kernels.begin() +
+            static_cast<std::ptrdiff_t>(std::min(options_.top_kernels, report_.kernels.size())));
   }
 
-  [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel, const Moments& sum, double total) const {
+  [[nodiscard]] model::KernelRow kernel_row(const KernelTally& kernel, const Moments& sum,
+                                            double total) const {
     model::KernelRow row;
     row.name = text(kernel.name);
     row.short_name = text(kernel.short_name);
@@ -257,7 +279,8 @@ class Reporter {
   void list(const std::map<std::uint32_t, Distribution>& sums, model::GpuWork& work) const {
     std::uint64_t calls = 0;
     for (const auto& [name, sum] : sums) calls += sum.moments.n;
-    // A launch may be in several ranges of one tree (scope `process`): then sums of those below are too large.
+    // A launch may be in several ranges of one tree (scope `process`): then sums of those below are
+    // too large.
     if (work.kernels < 0 || calls != static_cast<std::uint64_t>(work.kernels)) {
       work.distinct_kernels = work.kernels == 0 ? 0 : -1;
       return;
@@ -272,7 +295,8 @@ class Reporter {
     }
     work.distinct_kernels = std::ssize(work.top_kernels);
     std::ranges::sort(work.top_kernels, &model::KernelRow::comes_before);
-    if (work.top_kernels.size() > options_.top_kernels) work.top_kernels.resize(options_.top_kernels);
+    if (work.top_kernels.size() > options_.top_kernels)
+      work.top_kernels.resize(options_.top_kernels);
   }
 
   /// Kernels of each region: its own and those of the regions below it.
@@ -330,7 +354,8 @@ class Reporter {
     const auto text_of = [&](std::uint32_t name) { return std::string_view(text(name)); };
     analyze::judge_works(digest_.works, digest_.clocks, text_of, report_);
     analyze::CpuPaces paces(ranks);
-    for (std::uint32_t r = 0; r < order_.size(); ++r) paces.add(report_.regions[r], digest_.regions[order_[r]]);
+    for (std::uint32_t r = 0; r < order_.size(); ++r)
+      paces.add(report_.regions[r], digest_.regions[order_[r]]);
     paces.finish(report_);
   }
 
@@ -342,7 +367,8 @@ class Reporter {
     };
     std::map<std::string, Sum> kinds;
     for (const RankLoss& loss : digest_.losses) {
-      if (loss.kind.empty()) report_.notes.push_back(fmt::format("rank {}: {}", loss.rank, loss.detail));
+      if (loss.kind.empty())
+        report_.notes.push_back(fmt::format("rank {}: {}", loss.rank, loss.detail));
       if (loss.kind.empty()) continue;
       Sum& sum = kinds[loss.kind];
       sum.count += loss.count;
@@ -351,28 +377,33 @@ class Reporter {
     }
     for (auto& [kind, sum] : kinds) {
       if (sum.ranks.size() > 1)
-        sum.detail = fmt::format("{} (in {}, of rank {}: {})", base::format_count(static_cast<std::int64_t>(sum.count)),
-                                 base::counted(sum.ranks.size(), "rank"), *sum.ranks.begin(), sum.detail);
+        sum.detail = fmt::format(
+            "{} (in {}, of rank {}: {})", base::format_count(static_cast<std::int64_t>(sum.count)),
+            base::counted(sum.ranks.size(), "rank"), *sum.ranks.begin(), sum.detail);
       report_.losses.push_back(model::Loss::read(kind, {}, sum.count, std::move(sum.detail)));
     }
     if (!digest_.utc)
-      report_.losses.push_back(
-          {"clocks_not_aligned", 0,
-           "the UTC time of a rank's clock is unknown: durations can be compared between ranks, timestamps cannot"});
+      report_.losses.push_back({"clocks_not_aligned", 0,
+                                "the UTC time of a rank's clock is unknown: durations can be "
+                                "compared between ranks, timestamps cannot"});
   }
 
   void notes() {
     std::string text = fmt::format(
-        "from the digests of {}: medians and 95th percentiles are within {:.1f} %; timelines, single processes{}{}{} "
+        "from the digests of {}: medians and 95th percentiles are within {:.1f} %; timelines, "
+        "single processes{}{}{} "
         "need the captures (--captures, --rank N)",
         base::counted(report_.ranks.size(), "rank"), kRelativeError * 100,
-        whole_ ? "" : ", messages, communication, work of ranks", digest_.sampled ? ", CPU samples" : "",
-        digest_.counted ? ", counters" : "");
+        whole_ ? "" : ", messages, communication, work of ranks",
+        digest_.sampled ? ", CPU samples" : "", digest_.counted ? ", counters" : "");
     report_.notes.push_back(std::move(text));
     if (kernels_cut_)
-      report_.notes.push_back(fmt::format("slowdown of GPUs is judged by the {} longest kernels of a rank",
-                                          base::format_count(std::int64_t{kMostPaced})));
-    if (shared_) report_.notes.emplace_back("no GPU busy time: ranks share a GPU, whose time digests cannot join");
+      report_.notes.push_back(
+          fmt::format("slowdown of GPUs is judged by the {} longest kernels of a rank",
+                      base::format_count(std::int64_t{kMostPaced})));
+    if (shared_)
+      report_.notes.emplace_back(
+          "no GPU busy time: ranks share a GPU, whose time digests cannot join");
   }
 
   Digest digest_;
@@ -384,15 +415,16 @@ class Reporter {
   std::map<std::uint32_t, analyze::CommunicationSum> communication_;  ///< of the digest's regions
   bool whole_ = false;                                                ///< every rank has its work
   bool kernels_cut_ = false;
-  std::vector<std::uint32_t> order_, region_of_;  ///< digest's region of each of the report's, and back
+  std::vector<std::uint32_t> order_,
+      region_of_;  ///< digest's region of each of the report's, and back
   std::map<std::uint64_t, std::uint32_t> process_at_;
   std::vector<Distribution> latency_;
 };
 
 }  // namespace
 
-Reported report_of(Digest digest, const analyze::Options& options, const analyze::Reference& reference,
-                   analyze::RunFacts facts) {
+Reported report_of(Digest digest, const analyze::Options& options,
+                   const analyze::Reference& reference, analyze::RunFacts facts) {
   Reported reported = Reporter(std::move(digest), options, reference).run();
   analyze::finish(std::move(facts), reported.report);
   return reported;

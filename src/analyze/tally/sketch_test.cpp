@@ -19,7 +19,9 @@ std::vector<std::int64_t> values(unsigned seed, std::size_t n) {
       case 0: out.push_back(static_cast<std::int64_t>(random() % 100)); break;
       case 1: out.push_back(static_cast<std::int64_t>(long_tail(random))); break;
       case 2: out.push_back(static_cast<std::int64_t>(random() >> (18 + random() % 44))); break;
-      default: out.push_back(i % 10 == 0 ? 5'000'000'000 : 1'000'000 + static_cast<std::int64_t>(random() % 1000));
+      default:
+        out.push_back(i % 10 == 0 ? 5'000'000'000
+                                  : 1'000'000 + static_cast<std::int64_t>(random() % 1000));
     }
   return out;
 }
@@ -33,14 +35,17 @@ TEST(Sketch, BinsHoldTheirMiddleAndFollowEachOther) {
       ASSERT_LT(bin, Sketch::kBins);
       const std::int64_t middle = Sketch::middle_of(bin);
       EXPECT_EQ(Sketch::bin_of(middle), bin) << value;
-      EXPECT_LE(std::abs(static_cast<double>(middle - value)), kRelativeError * static_cast<double>(value)) << value;
+      EXPECT_LE(std::abs(static_cast<double>(middle - value)),
+                kRelativeError * static_cast<double>(value))
+          << value;
       if (off == 0) {
         EXPECT_GE(bin, last);
         last = bin;
       }
     }
   }
-  for (std::int64_t value = 0; value < 64; ++value) EXPECT_EQ(Sketch::middle_of(Sketch::bin_of(value)), value);
+  for (std::int64_t value = 0; value < 64; ++value)
+    EXPECT_EQ(Sketch::middle_of(Sketch::bin_of(value)), value);
   EXPECT_LT(Sketch::bin_of(INT64_MAX), Sketch::kBins);
   EXPECT_EQ(Sketch::bin_of(-5), 0u);
 }
@@ -52,14 +57,17 @@ TEST(Sketch, QuantilesAreWithinTheErrorAndTheRestIsExact) {
       Distribution sketch;
       for (const std::int64_t value : all) sketch.add(value);
       std::vector<std::int64_t> scratch;
-      const model::Spread exact = analyze::spread_of<std::int64_t>(std::span<const std::int64_t>(all), scratch);
+      const model::Spread exact =
+          analyze::spread_of<std::int64_t>(std::span<const std::int64_t>(all), scratch);
       const model::Spread found = spread_of(sketch);
       EXPECT_EQ(found.min, exact.min);
       EXPECT_EQ(found.max, exact.max);
       EXPECT_EQ(found.mean, exact.mean) << seed << " " << n;
       EXPECT_DOUBLE_EQ(found.stddev, exact.stddev) << seed << " " << n;
-      EXPECT_LE(std::abs(found.median - exact.median), kRelativeError * exact.median + 1e-9) << seed << " " << n;
-      EXPECT_LE(std::abs(found.p95 - exact.p95), kRelativeError * exact.p95 + 1e-9) << seed << " " << n;
+      EXPECT_LE(std::abs(found.median - exact.median), kRelativeError * exact.median + 1e-9)
+          << seed << " " << n;
+      EXPECT_LE(std::abs(found.p95 - exact.p95), kRelativeError * exact.p95 + 1e-9)
+          << seed << " " << n;
       EXPECT_EQ(sketch.sketch.total(), n);
     }
   }

@@ -20,23 +20,27 @@ namespace {
 
 using model::Session;
 
-constexpr double kFar = 2;             // times the median: jitter of a settled loop stays well below
-constexpr double kAsLong = 1.5;        // times a later one: nearer to it, the later one took as long
-constexpr std::ptrdiff_t kAgain = 2;   // later ones that took as long: where each epoch begins so, it is no warm-up
-constexpr std::size_t kFewest = 3;     // of fewer nobody can say which one is unlike the others
-constexpr double kFarOfTwo = 5;        // times the other of two instances, in which the GPU did as much
-constexpr double kMoreWork = 0.5;      // of the longer time is explained by a busier GPU: then it is no warm-up
+constexpr double kFar = 2;       // times the median: jitter of a settled loop stays well below
+constexpr double kAsLong = 1.5;  // times a later one: nearer to it, the later one took as long
+constexpr std::ptrdiff_t kAgain =
+    2;  // later ones that took as long: where each epoch begins so, it is no warm-up
+constexpr std::size_t kFewest = 3;  // of fewer nobody can say which one is unlike the others
+constexpr double kFarOfTwo = 5;  // times the other of two instances, in which the GPU did as much
+constexpr double kMoreWork =
+    0.5;  // of the longer time is explained by a busier GPU: then it is no warm-up
 constexpr double kWorthSaying = 0.05;  // less than that is noise of the estimate
 
 /// Is the first of two instances warm-up? Only GPU work can tell that both did the same.
 bool is_warm_up_of_two(std::span<const std::int64_t> wall_ns, std::span<const double> busy_ns) {
-  const bool took_longer = static_cast<double>(wall_ns[0]) >= kFarOfTwo * static_cast<double>(wall_ns[1]);
+  const bool took_longer =
+      static_cast<double>(wall_ns[0]) >= kFarOfTwo * static_cast<double>(wall_ns[1]);
   const bool had_work = busy_ns[0] > 0 && busy_ns[1] > 0;
-  return took_longer && had_work && std::abs(busy_ns[0] - busy_ns[1]) <= kMoreWork * std::min(busy_ns[0], busy_ns[1]);
+  return took_longer && had_work &&
+         std::abs(busy_ns[0] - busy_ns[1]) <= kMoreWork * std::min(busy_ns[0], busy_ns[1]);
 }
 
-/// A module's ranges of the backward pass: each is of some of its functions, so that short ones come
-/// before the one that loads a kernel.
+/// A module's ranges of the backward pass: each is of some of its functions, so that short ones
+/// come before the one that loads a kernel.
 bool has_different_parts(const Session& session, const Tree& tree, std::size_t number) {
   if (!tree.cells[number].module) return false;
   std::size_t root = number;
@@ -45,31 +49,41 @@ bool has_different_parts(const Session& session, const Tree& tree, std::size_t n
 }
 
 /// How many of the occurrences, in time order, warm the range up. `busy`: as find_phases() has it.
-std::size_t warm_ups(const Session& session, const Tree& tree, const std::vector<std::uint32_t>& in_order,
-                     const UnlistedOfCell* unlisted, const std::vector<std::uint64_t>& busy, bool parts_differ) {
-  const std::size_t listed = in_order.size(), n = listed + (unlisted == nullptr ? 0 : unlisted->count());
+std::size_t warm_ups(const Session& session, const Tree& tree,
+                     const std::vector<std::uint32_t>& in_order, const UnlistedOfCell* unlisted,
+                     const std::vector<std::uint64_t>& busy, bool parts_differ) {
+  const std::size_t listed = in_order.size(),
+                    n = listed + (unlisted == nullptr ? 0 : unlisted->count());
   std::size_t most = std::max<std::size_t>(1, n / 3);
   if (n == 2 && listed == 2 && !busy.empty()) {
-    const std::array wall_ns = {wall_of(session, tree, in_order[0]), wall_of(session, tree, in_order[1])};
-    const std::array busy_ns = {static_cast<double>(busy[in_order[0]]), static_cast<double>(busy[in_order[1]])};
+    const std::array wall_ns = {wall_of(session, tree, in_order[0]),
+                                wall_of(session, tree, in_order[1])};
+    const std::array busy_ns = {static_cast<double>(busy[in_order[0]]),
+                                static_cast<double>(busy[in_order[1]])};
     return is_warm_up_of_two(wall_ns, busy_ns) ? 1 : 0;
   }
   if (n < kFewest) return 0;
   std::vector<std::int64_t> later, later_busy;
-  if (unlisted != nullptr) most = std::min({most, listed, static_cast<std::size_t>(unlisted->first_listed)});
+  if (unlisted != nullptr)
+    most = std::min({most, listed, static_cast<std::size_t>(unlisted->first_listed)});
   for (std::size_t i = most; i < listed && unlisted == nullptr; ++i) {
     later.push_back(wall_of(session, tree, in_order[i]));
     if (!busy.empty()) later_busy.push_back(static_cast<std::int64_t>(busy[in_order[i]]));
   }
-  const auto usual = static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
+  const auto usual =
+      static_cast<double>(unlisted != nullptr ? unlisted->usual_ns : upper_median(later));
   const auto usual_busy = static_cast<double>(upper_median(std::move(later_busy)));
   std::size_t count = 0;
   for (std::size_t i = 0; i < most; ++i) {
     const auto took = static_cast<double>(wall_of(session, tree, in_order[i]));
-    const auto as_long = [&](std::int64_t each) { return kAsLong * static_cast<double>(each) >= took; };
-    const bool is_far = took > kFar * usual && std::count_if(later.begin(), later.end(), as_long) < kAgain;
+    const auto as_long = [&](std::int64_t each) {
+      return kAsLong * static_cast<double>(each) >= took;
+    };
+    const bool is_far =
+        took > kFar * usual && std::count_if(later.begin(), later.end(), as_long) < kAgain;
     const bool had_more_work =
-        !busy.empty() && static_cast<double>(busy[in_order[i]]) - usual_busy > kMoreWork * (took - usual);
+        !busy.empty() &&
+        static_cast<double>(busy[in_order[i]]) - usual_busy > kMoreWork * (took - usual);
     if (is_far && !had_more_work)
       count = i + 1;
     else if (!parts_differ)
@@ -91,7 +105,8 @@ class Devices {
         cards_of_process_[session.streams[stream].process].insert(card_of[stream]);
     model::for_each_gpu_work(session, [&](const auto& items) {
       for (const auto& each : items)
-        if (each.stream < card_of.size()) worked_[card_of[each.stream]].add(each.start_ns, each.end_ns);
+        if (each.stream < card_of.size())
+          worked_[card_of[each.stream]].add(each.start_ns, each.end_ns);
     });
     for (Stretches& each : worked_) each.finish();
   }
@@ -110,13 +125,15 @@ class Devices {
   std::vector<std::set<std::uint32_t>> cards_of_process_;
 };
 
-/// Time that the program stood still at begins of the children of each region, which lies within it.
+/// Time that the program stood still at begins of the children of each region, which lies within
+/// it.
 std::vector<double> waits_inside(const Regions& regions) {
   const auto& [session, options, tree, keys, by_cell] = regions;
   std::vector<double> inside(keys.size(), 0);
   for (const model::CounterWait& wait : session.counter_waits) {
     for (std::size_t r = 0; r < keys.size(); ++r) {
-      if (keys[r].thread != kNone || (keys[r].process != kNone && keys[r].process != wait.process)) continue;
+      if (keys[r].thread != kNone || (keys[r].process != kNone && keys[r].process != wait.process))
+        continue;
       std::uint32_t node = keys[r].node;
       const std::size_t depth = path_of(tree, session, node).size();
       if (depth >= wait.path.size()) continue;
@@ -138,15 +155,18 @@ double waits_outside(const Session& session) {
   return ns;
 }
 
-/// Time within `begin_ns` and `end_ns`, outside all of `ranges`, in which some GPU worked on what was launched during
-/// them. O(n) for work in order of its start, and a sort of what is not covered.
+/// Time within `begin_ns` and `end_ns`, outside all of `ranges`, in which some GPU worked on what
+/// was launched during them. O(n) for work in order of its start, and a sort of what is not
+/// covered.
 double late_work_ns(const Session& session, Spans ranges) {
   unite(ranges);
   const auto within = [&](std::int64_t start, std::int64_t end, std::size_t& near) {
-    const auto ends_after = [&](std::size_t i) { return i == ranges.size() || ranges[i].second >= end; };
+    const auto ends_after = [&](std::size_t i) {
+      return i == ranges.size() || ranges[i].second >= end;
+    };
     if (!ends_after(near) || (near > 0 && ends_after(near - 1))) {
-      near = static_cast<std::size_t>(std::ranges::lower_bound(ranges, end, {}, &Spans::value_type::second) -
-                                      ranges.begin());
+      near = static_cast<std::size_t>(
+          std::ranges::lower_bound(ranges, end, {}, &Spans::value_type::second) - ranges.begin());
     }
     return near < ranges.size() && ranges[near].first <= start;
   };
@@ -156,8 +176,10 @@ double late_work_ns(const Session& session, Spans ranges) {
   model::for_each_gpu_work(session, [&](const auto& items) {
     std::size_t near = 0, launched_near = 0;
     for (const auto& each : items) {
-      const std::int64_t start = std::max(each.start_ns, session.begin_ns), end = std::min(each.end_ns, session.end_ns);
-      if (start >= end || each.launch >= session.launches.size() || within(start, end, near)) continue;
+      const std::int64_t start = std::max(each.start_ns, session.begin_ns),
+                         end = std::min(each.end_ns, session.end_ns);
+      if (start >= end || each.launch >= session.launches.size() || within(start, end, near))
+        continue;
       const std::int64_t launched = session.launches[each.launch].start_ns;
       if (within(launched, launched, launched_near)) worked.add(start, end);
     }
@@ -168,7 +190,8 @@ double late_work_ns(const Session& session, Spans ranges) {
                              covered.within(session.begin_ns, session.end_ns));
 }
 
-/// Those whose every moment is known: not of closed push/pop ranges of threads that have unlisted ones.
+/// Those whose every moment is known: not of closed push/pop ranges of threads that have unlisted
+/// ones.
 Spans whole_spans(const Session& session, const Tree& tree) {
   std::vector<char> thinned(session.threads.size(), 0);
   for (const model::OpenSpan& span : session.open_spans) thinned[span.thread] = 1;
@@ -177,14 +200,16 @@ Spans whole_spans(const Session& session, const Tree& tree) {
     if (tree.range_of[o] == kNone || tree.parent[o] != kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     if (is_beside_program(session, range)) continue;
-    if (thinned[range.thread] == 0 || range.kind == model::RangeKind::kStartEnd || range.end_ns == kOpen)
+    if (thinned[range.thread] == 0 || range.kind == model::RangeKind::kStartEnd ||
+        range.end_ns == kOpen)
       spans.emplace_back(range.start_ns, range.end_ns);
   }
   return spans;
 }
 
-/// Time within Session::open_spans in which nothing was open: exact where one thread was at work, else as if what is
-/// between the ranges of threads were spread evenly and independently. O(n log n).
+/// Time within Session::open_spans in which nothing was open: exact where one thread was at work,
+/// else as if what is between the ranges of threads were spread evenly and independently. O(n log
+/// n).
 double between_ranges_ns(const Session& session, const Tree& tree) {
   struct Edge {
     std::int64_t at_ns;
@@ -226,7 +251,8 @@ double between_ranges_ns(const Session& session, const Tree& tree) {
 std::vector<std::uint64_t> histogram_of(const Occurrences& of) {
   std::vector<std::uint64_t> bins(model::kLengthBounds.size() + 1);
   const auto add = [&](std::int64_t length, std::uint64_t times) {
-    const auto at = std::lower_bound(model::kLengthBounds.begin(), model::kLengthBounds.end(), length);
+    const auto at =
+        std::lower_bound(model::kLengthBounds.begin(), model::kLengthBounds.end(), length);
     bins[static_cast<std::size_t>(at - model::kLengthBounds.begin())] += times;
   };
   for (const auto* lengths : {&of.settled, &of.warm_ups, &of.slowed})
@@ -243,8 +269,8 @@ std::int64_t covered_ns(const Spans& spans) {
   return sum;
 }
 
-/// When a cell was open, united. What is not listed is put behind the listed ones, the same share of the time until the
-/// next one behind each: where threads work in step, their listed ones are.
+/// When a cell was open, united. What is not listed is put behind the listed ones, the same share
+/// of the time until the next one behind each: where threads work in step, their listed ones are.
 Spans open_spans(const Regions& regions, std::uint32_t number) {
   Spans spans;
   for (const std::uint32_t o : regions.by_cell.of(number))
@@ -253,28 +279,34 @@ Spans open_spans(const Regions& regions, std::uint32_t number) {
   unite(spans);
   const UnlistedOfCell* more = regions.tree.unlisted(number);
   if (more == nullptr || spans.size() < 2) return spans;
-  const auto gaps = static_cast<double>(length_ns(spans.front().first, spans.back().second) - covered_ns(spans));
-  const double share = gaps > 0 ? std::min(1.0, static_cast<double>(more->wall.moments.sum) / gaps) : 0;
+  const auto gaps =
+      static_cast<double>(length_ns(spans.front().first, spans.back().second) - covered_ns(spans));
+  const double share =
+      gaps > 0 ? std::min(1.0, static_cast<double>(more->wall.moments.sum) / gaps) : 0;
   for (std::size_t i = 0; i + 1 < spans.size(); ++i)
-    spans[i].second +=
-        static_cast<std::int64_t>(share * static_cast<double>(length_ns(spans[i].second, spans[i + 1].first)));
+    spans[i].second += static_cast<std::int64_t>(
+        share * static_cast<double>(length_ns(spans[i].second, spans[i + 1].first)));
   return spans;
 }
 
-/// How long regions were open: a union over their cells, O(n log n) and 16 bytes an occurrence, but for a process of
-/// one thread, whose push/pop ranges follow one another.
-void add_open_times(const Regions& regions, std::span<const std::uint32_t> members, Occurrences& out) {
+/// How long regions were open: a union over their cells, O(n log n) and 16 bytes an occurrence, but
+/// for a process of one thread, whose push/pop ranges follow one another.
+void add_open_times(const Regions& regions, std::span<const std::uint32_t> members,
+                    Occurrences& out) {
   const Session& session = regions.session;
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_process;
   for (const std::uint32_t r : members)
     for (const std::uint32_t number : regions.cells(r))
-      if (const Cell& cell = regions.tree.cells[number]; cell.closed > 0) of_process[cell.process].push_back(number);
+      if (const Cell& cell = regions.tree.cells[number]; cell.closed > 0)
+        of_process[cell.process].push_back(number);
   struct Time {
     std::uint64_t inclusive = 0, recorded = 0;
     [[nodiscard]] std::int64_t without_recorded(const Spans& spans) const {
-      const auto length = static_cast<double>(covered_ns(spans)), own = static_cast<double>(inclusive);
-      return recorded == 0 ? covered_ns(spans)
-                           : static_cast<std::int64_t>(length * own / (own + static_cast<double>(recorded)));
+      const auto length = static_cast<double>(covered_ns(spans)),
+                 own = static_cast<double>(inclusive);
+      return recorded == 0
+                 ? covered_ns(spans)
+                 : static_cast<std::int64_t>(length * own / (own + static_cast<double>(recorded)));
     }
   };
   Spans all;
@@ -290,34 +322,40 @@ void add_open_times(const Regions& regions, std::span<const std::uint32_t> membe
     std::int64_t open = 0;
     for (const std::uint32_t number : cells) {
       const Cell& cell = regions.tree.cells[number];
-      std::int64_t ns = std::min(static_cast<std::int64_t>(cell.inclusive_ns),  // below kDeepest one lies in another
-                                 length_ns(cell.first_start_ns, session.end_ns));
+      std::int64_t ns = std::min(
+          static_cast<std::int64_t>(cell.inclusive_ns),  // below kDeepest one lies in another
+          length_ns(cell.first_start_ns, session.end_ns));
       if (!in_turn || of_process.size() > 1) {
         const Spans these = open_spans(regions, number);
         if (cell.kind == model::RangeKind::kStartEnd) ns = std::min(ns, covered_ns(these));
         spans.insert(spans.end(), these.begin(), these.end());
       }
-      if (cell.thread < session.threads.size()) out.of_thread[session.threads[cell.thread].tid] += ns;
+      if (cell.thread < session.threads.size())
+        out.of_thread[session.threads[cell.thread].tid] += ns;
       open += ns;
-      for (Time* time : {&own, &whole}) time->inclusive += cell.inclusive_ns, time->recorded += cell.recorded_ns;
+      for (Time* time : {&own, &whole})
+        time->inclusive += cell.inclusive_ns, time->recorded += cell.recorded_ns;
     }
     unite(spans);
     out.of_process[process] = in_turn ? open : own.without_recorded(spans);
     all.insert(all.end(), spans.begin(), spans.end());
   }
   unite(all);
-  out.open_ns = of_process.size() == 1 ? out.of_process.begin()->second : whole.without_recorded(all);
+  out.open_ns =
+      of_process.size() == 1 ? out.of_process.begin()->second : whole.without_recorded(all);
 }
 
 }  // namespace
 
 Spans top_spans(const Session& session, const Tree& tree) {
   Spans spans = whole_spans(session, tree);
-  for (const model::OpenSpan& span : session.open_spans) spans.emplace_back(span.start_ns, span.end_ns);
+  for (const model::OpenSpan& span : session.open_spans)
+    spans.emplace_back(span.start_ns, span.end_ns);
   return spans;
 }
 
-std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns, std::int64_t end_ns, double waits_ns) {
+std::optional<model::Outside> outside_of(Spans spans, std::int64_t begin_ns, std::int64_t end_ns,
+                                         double waits_ns) {
   if (spans.empty() || end_ns <= begin_ns) return std::nullopt;
   for (auto& [start, end] : spans) {
     start = std::max(start, begin_ns);
@@ -352,8 +390,9 @@ std::vector<char> touched_by_pause(const Session& session, const Tree& tree) {
     if (tree.range_of[o] == kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const std::uint32_t process = tree.cells[tree.cell[o]].process;
-    touched[o] = process < pauses.size() &&
-                 (pauses[process].holds(range.start_ns) || pauses[process].within(range.start_ns, range.end_ns) > 0);
+    touched[o] =
+        process < pauses.size() && (pauses[process].holds(range.start_ns) ||
+                                    pauses[process].within(range.start_ns, range.end_ns) > 0);
   }
   return touched;
 }
@@ -383,7 +422,8 @@ std::vector<Phase> find_phases(const Session& session, const Tree& tree, const B
 }
 
 bool Occurrences::without_slowed(const model::WallTime& wall) const {
-  return !slowed.empty() && wall.profiler_ns > wall.recording_ns && settled.size() + warm_ups.size() >= kFewest;
+  return !slowed.empty() && wall.profiler_ns > wall.recording_ns &&
+         settled.size() + warm_ups.size() >= kFewest;
 }
 
 Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& phases,
@@ -392,7 +432,8 @@ Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& pha
   const Tree& tree = regions.tree;
   Occurrences out;
   add_open_times(regions, members, out);
-  std::map<std::uint32_t, std::vector<std::uint32_t>> by_thread;  // of several regions those that none slowed
+  std::map<std::uint32_t, std::vector<std::uint32_t>>
+      by_thread;  // of several regions those that none slowed
   for (const std::uint32_t r : members) {
     for (const std::uint32_t number : regions.cells(r)) {
       const Cell& cell = tree.cells[number];
@@ -425,7 +466,8 @@ Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& pha
 void add_occurrences(const Occurrences& from, bool across, model::Region& region) {
   std::vector<std::int64_t> lengths = from.settled, scratch;
   lengths.insert(lengths.end(), from.warm_ups.begin(), from.warm_ups.end());
-  if (!from.without_slowed(region.wall)) lengths.insert(lengths.end(), from.slowed.begin(), from.slowed.end());
+  if (!from.without_slowed(region.wall))
+    lengths.insert(lengths.end(), from.slowed.begin(), from.slowed.end());
   const model::Moments& unlisted = from.unlisted.moments;
   region.wall.unlisted = static_cast<std::int64_t>(unlisted.n);
   region.wall.open_ns = static_cast<double>(from.open_ns);
@@ -435,9 +477,10 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
     return static_cast<double>(std::accumulate(of.begin(), of.end(), std::int64_t{0}));
   };
   const auto longest = std::max_element(from.warm_ups.begin(), from.warm_ups.end());
-  region.steady = steady_of(from.settled.size() + unlisted.n, sum(from.settled) + static_cast<double>(unlisted.sum),
-                            spread_of(from.settled, from.unlisted, scratch), std::ssize(from.warm_ups),
-                            sum(from.warm_ups), longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
+  region.steady = steady_of(
+      from.settled.size() + unlisted.n, sum(from.settled) + static_cast<double>(unlisted.sum),
+      spread_of(from.settled, from.unlisted, scratch), std::ssize(from.warm_ups),
+      sum(from.warm_ups), longest == from.warm_ups.end() ? 0 : static_cast<double>(*longest));
   if (!across) return;
   PartSums processes, threads;
   for (const auto& [process, ns] : from.of_process) processes.add(process, ns);
@@ -445,10 +488,12 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
   region.across = across_of(processes, threads);
 }
 
-std::optional<model::Steady> steady_of(std::uint64_t settled, double settled_ns, const model::Spread& spread,
-                                       std::int64_t warm_ups, double warm_up_ns, double longest_ns) {
+std::optional<model::Steady> steady_of(std::uint64_t settled, double settled_ns,
+                                       const model::Spread& spread, std::int64_t warm_ups,
+                                       double warm_up_ns, double longest_ns) {
   if (settled == 0) return std::nullopt;
-  return model::Steady{static_cast<std::int64_t>(settled), warm_ups, warm_up_ns, longest_ns, settled_ns, spread, {}};
+  return model::Steady{
+      static_cast<std::int64_t>(settled), warm_ups, warm_up_ns, longest_ns, settled_ns, spread, {}};
 }
 
 std::optional<model::Across> across_of(const PartSums& processes, const PartSums& threads) {
@@ -474,8 +519,8 @@ void take_out_recording(double recorded_ns, model::Outside& outside) {
   outside.profiler_ns += taken_ns;
 }
 
-void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const std::vector<Phase>& phases,
-                model::Report& report) {
+void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy,
+                const std::vector<Phase>& phases, model::Report& report) {
   const Session& session = of.session;
   const Tree& tree = of.tree;
   const Spans ranges = top_spans(session, tree);
@@ -489,11 +534,12 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
   if (report.outside && report.outside->wall_ns > 0)
     report.outside->late_ns = std::min(late_work_ns(session, ranges), report.outside->wall_ns);
   const auto duration = static_cast<double>(length_ns(session.begin_ns, session.end_ns));
-  const std::optional<Devices> devices = busy.empty() ? std::nullopt : std::optional<Devices>(session);
+  const std::optional<Devices> devices =
+      busy.empty() ? std::nullopt : std::optional<Devices>(session);
   struct Sums {
     double slowed = 0, slowed_ns = 0;
-    double busy_ns =
-        0;  // each instance's own GPU work, or where that is more, what its process's GPUs worked meanwhile
+    double busy_ns = 0;  // each instance's own GPU work, or where that is more, what its process's
+                         // GPUs worked meanwhile
     double settled_ns = 0;  // wall time of settled ones
   };
   std::vector<Sums> all(of.keys.size());
@@ -502,29 +548,34 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
     add_occurrences(own, of.keys[r].of_all(), report.regions[r]);
     if (of.options.histograms) report.regions[r].wall.histogram = histogram_of(own);
     all[r].slowed = static_cast<double>(own.slowed.size());
-    all[r].slowed_ns = static_cast<double>(std::accumulate(own.slowed.begin(), own.slowed.end(), std::int64_t{0}));
+    all[r].slowed_ns =
+        static_cast<double>(std::accumulate(own.slowed.begin(), own.slowed.end(), std::int64_t{0}));
     return own;
   };
-  base::parallel_for(all.size(), tree.range_of.size() < 20000 ? 1 : of.options.threads, [&](std::size_t r) {
-    const Occurrences own = add(static_cast<std::uint32_t>(r));
-    Sums& sums = all[r];
-    if (!devices) return;
-    sums.settled_ns = static_cast<double>(own.unlisted.moments.sum);
-    of.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
-      if (phases[o] != Phase::kSettled) return;
-      const double device_ns = devices->busy_ns(tree.cells[tree.cell[o]].process, range.start_ns, range.end_ns);
-      sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
-      sums.settled_ns += static_cast<double>(wall_of(session, tree, o));
-    });
-  });
+  base::parallel_for(
+      all.size(), tree.range_of.size() < 20000 ? 1 : of.options.threads, [&](std::size_t r) {
+        const Occurrences own = add(static_cast<std::uint32_t>(r));
+        Sums& sums = all[r];
+        if (!devices) return;
+        sums.settled_ns = static_cast<double>(own.unlisted.moments.sum);
+        of.for_each_closed(r, [&](std::uint32_t o, const model::Range& range) {
+          if (phases[o] != Phase::kSettled) return;
+          const double device_ns =
+              devices->busy_ns(tree.cells[tree.cell[o]].process, range.start_ns, range.end_ns);
+          sums.busy_ns += std::max(static_cast<double>(busy[o]), device_ns);
+          sums.settled_ns += static_cast<double>(wall_of(session, tree, o));
+        });
+      });
   const std::vector<double> waits = waits_inside(of);
   std::vector<double> inside(all.size(), 0);    // what measuring added to children
   for (std::size_t r = all.size(); r-- > 0;) {  // children before their parents
     model::Region& region = report.regions[r];
     const Sums& sums = all[r];
     double added = inside[r] + waits[r];
-    if (sums.slowed > 0 && region.steady && region.steady->occurrences >= static_cast<std::int64_t>(kFewest)) {
-      const double usual = region.steady->wall_total_ns / static_cast<double>(region.steady->occurrences);
+    if (sums.slowed > 0 && region.steady &&
+        region.steady->occurrences >= static_cast<std::int64_t>(kFewest)) {
+      const double usual =
+          region.steady->wall_total_ns / static_cast<double>(region.steady->occurrences);
       added = std::max(added, sums.slowed_ns - usual * sums.slowed);
     }
     added = std::min(added, region.wall.inclusive_ns);
@@ -532,10 +583,12 @@ void add_steady(const Regions& of, const std::vector<std::uint64_t>& busy, const
       region.wall.profiler_ns += added;
       const double left = 1 - added / region.wall.inclusive_ns;
       region.wall.inclusive_ns -= added;
-      if (region.wall.share > 0 && duration > 0) region.wall.share = region.wall.inclusive_ns / duration;
+      if (region.wall.share > 0 && duration > 0)
+        region.wall.share = region.wall.inclusive_ns / duration;
       region.wall.exclusive_ns = std::max(0.0, region.wall.exclusive_ns - (added - inside[r]));
       if (of.keys[r].parent != kNone) inside[of.keys[r].parent] += added;
-      if (sums.slowed > 0) add(static_cast<std::uint32_t>(r));  // anew: of those that were not slowed
+      if (sums.slowed > 0)
+        add(static_cast<std::uint32_t>(r));  // anew: of those that were not slowed
       region.wall.open_ns *= left;
     }
     const bool known = region.steady && region.gpu && region.gpu->busy_ns >= 0 && !busy.empty();

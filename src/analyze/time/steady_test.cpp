@@ -78,7 +78,8 @@ TEST(Steady, AnOccurrenceThatGivesTheGpuMoreToDoIsNoWarmUp) {
   const auto stream = b.stream(b.p, b.device(b.p, 0), 1);
   for (std::size_t i = 0; i < 4; ++i) {
     const model::Range range = b.session.ranges[i];
-    b.kernel(b.launch(b.t, range.start_ns, range.start_ns + 5), "k", range.start_ns + 6, range.end_ns - 4, stream);
+    b.kernel(b.launch(b.t, range.start_ns, range.start_ns + 5), "k", range.start_ns + 6,
+             range.end_ns - 4, stream);
   }
   EXPECT_EQ(b.step().steady->left_out, 0);
   for (model::Kernel& kernel : b.session.kernels) kernel.end_ns = kernel.start_ns + 10;
@@ -109,7 +110,8 @@ TEST(Steady, WaitsAtTheBeginOfAChildLieInItsParent) {
   const auto p = b.process(1), t = b.thread(p, 2);
   b.range(t, "step", 0, 1000);
   b.range(t, "gemm", 900, 1000);
-  b.session.counter_waits.push_back({p, 0, {b.session.strings.intern("step"), b.session.strings.intern("gemm")}, 800});
+  b.session.counter_waits.push_back(
+      {p, 0, {b.session.strings.intern("step"), b.session.strings.intern("gemm")}, 800});
   const auto report = analyze(b.session);
   EXPECT_EQ(report->regions.at(0).wall.inclusive_ns, 200);
   EXPECT_EQ(report->regions.at(0).wall.profiler_ns, 800);
@@ -127,7 +129,8 @@ TEST(Outside, BeforeBetweenAndAfter) {
   EXPECT_EQ(outside->wall_ns, 210);
 }
 
-/// What ranges launched may run after them: that time is not idle, and counts once however many kernels run.
+/// What ranges launched may run after them: that time is not idle, and counts once however many
+/// kernels run.
 TEST(Outside, GpuWorkThatRangesLaunchedMayRunThere) {
   Loop b({100, 100});  // 100 to 200, 210 to 310; the run ends at 400
   const auto stream = b.stream(b.p, b.device(b.p, 0), 1);

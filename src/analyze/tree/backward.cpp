@@ -29,16 +29,18 @@ struct EvaluatedFunction {
 
 class BackwardModules {
  public:
-  explicit BackwardModules(model::Session& session) : s_(session), domain_(model::module_domain(session, false)) {}
+  explicit BackwardModules(model::Session& session)
+      : s_(session), domain_(model::module_domain(session, false)) {}
 
   std::string add() {
     if (!model::has_evaluated_functions(s_)) return s_.backward.text("launch");
     sweep();
     if (chains_.size() < 2 || functions_.empty()) return {};
-    std::stable_sort(operators_.begin(), operators_.end(), [](const Numbered& a, const Numbered& b) {
-      return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
-             std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
-    });
+    std::stable_sort(operators_.begin(), operators_.end(),
+                     [](const Numbered& a, const Numbered& b) {
+                       return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
+                              std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+                     });
     domain_ = model::module_domain(s_, true);
     model::BackwardShares shares{0, 0, functions_.size()};
     std::uint32_t last = kNone, thread = kNone;
@@ -55,7 +57,8 @@ class BackwardModules {
       }
       thread = range.thread;
       if (function.number >= 0) {
-        last = maker_of({s_.threads[thread].process, function.number, range.start_ns, 0}, operators_);
+        last =
+            maker_of({s_.threads[thread].process, function.number, range.start_ns, 0}, operators_);
         shares.by_number += last != kNone ? 1 : 0;
       } else {
         shares.by_place += last != kNone ? 1 : 0;
@@ -66,8 +69,10 @@ class BackwardModules {
         for (const model::StringId name : chain) put(range, name);
         continue;
       }
-      std::size_t same = 0;  // numbers fall within a pass: what made a function came later than what it waits for
-      while (function.number < last_number && same < std::min(calls.size(), chain.size()) && names[same] == chain[same])
+      std::size_t same =
+          0;  // numbers fall within a pass: what made a function came later than what it waits for
+      while (function.number < last_number && same < std::min(calls.size(), chain.size()) &&
+             names[same] == chain[same])
         s_.ranges[calls[same++]].end_ns = range.end_ns;
       calls.resize(same);
       for (std::size_t i = same; i < chain.size(); ++i) {
@@ -84,12 +89,15 @@ class BackwardModules {
  private:
   [[nodiscard]] std::int64_t number_of(const Range& range) const {
     if (range.module || range.domain == domain_) return -1;
-    if (!s_.processes[s_.threads[range.thread].process].operators) return number_in(s_.strings.view(range.name));
+    if (!s_.processes[s_.threads[range.thread].process].operators)
+      return number_in(s_.strings.view(range.name));
     if (range.domain != 0 || range.attributes >= s_.attributes.size()) return -1;
     const model::Attributes& with = s_.attributes[range.attributes];
     return with.payload_type == model::PayloadType::kInt64 ? with.payload_i64 : -1;
   }
-  [[nodiscard]] bool is_module(const Range& range) const { return range.module || range.domain == domain_; }
+  [[nodiscard]] bool is_module(const Range& range) const {
+    return range.module || range.domain == domain_;
+  }
 
   /// Functions with their numbers, and operators with the modules that they are in.
   void sweep() {
@@ -107,7 +115,8 @@ class BackwardModules {
     }
     std::sort(all.begin(), all.end(), [&](const Of& x, const Of& y) {
       const Range &a = s_.ranges[x.range], &b = s_.ranges[y.range];
-      return std::tie(a.thread, a.start_ns, b.end_ns, x.range) < std::tie(b.thread, b.start_ns, a.end_ns, y.range);
+      return std::tie(a.thread, a.start_ns, b.end_ns, x.range) <
+             std::tie(b.thread, b.start_ns, a.end_ns, y.range);
     });
     std::vector<Of> open;
     for (const Of& of : all) {
@@ -119,24 +128,30 @@ class BackwardModules {
       });
       if (of.function) functions_.push_back({of.range, of.number});
       open.push_back(of);
-      const auto function = std::find_if(open.begin(), open.end(), [](const Of& one) { return one.function; });
-      if (function != open.end()) {  // under emit_nvtx the number is that of the range of the same name in it
+      const auto function =
+          std::find_if(open.begin(), open.end(), [](const Of& one) { return one.function; });
+      if (function !=
+          open.end()) {  // under emit_nvtx the number is that of the range of the same name in it
         const std::string_view name = s_.strings.view(range.name);
         const std::string_view around = s_.strings.view(s_.ranges[functions_.back().range].name);
-        if (functions_.back().number < 0 && name.starts_with(plain(around))) functions_.back().number = of.number;
+        if (functions_.back().number < 0 && name.starts_with(plain(around)))
+          functions_.back().number = of.number;
         continue;
       }
       // In traces modules are around operators; where launches told them they are inside.
-      const auto made_by = std::find_if(open.rbegin(), open.rend(), [](const Of& one) { return one.number >= 0; });
+      const auto made_by =
+          std::find_if(open.rbegin(), open.rend(), [](const Of& one) { return one.number >= 0; });
       if (made_by == open.rend() || (is_module(range) && !range.module)) continue;
       const Range& made = s_.ranges[made_by->range];
       std::vector<model::StringId> chain;
       for (const Of& one : open)
         if (is_module(s_.ranges[one.range])) chain.push_back(s_.ranges[one.range].name);
       if (chain.empty() && domain_ == kNone) continue;
-      const auto at = numbers_.try_emplace(std::move(chain), static_cast<std::uint32_t>(chains_.size()));
+      const auto at =
+          numbers_.try_emplace(std::move(chain), static_cast<std::uint32_t>(chains_.size()));
       if (at.second) chains_.push_back(&at.first->first);
-      operators_.emplace_back(s_.threads[made.thread].process, made_by->number, made.start_ns, at.first->second);
+      operators_.emplace_back(s_.threads[made.thread].process, made_by->number, made.start_ns,
+                              at.first->second);
     }
   }
 
@@ -169,7 +184,8 @@ class BackwardModules {
 
 std::uint32_t maker_of(const Numbered& function, const std::vector<Numbered>& operators) {
   const auto& [process, number, start, none] = function;
-  const auto next = std::lower_bound(operators.begin(), operators.end(), Numbered{process, number, start, 0});
+  const auto next =
+      std::lower_bound(operators.begin(), operators.end(), Numbered{process, number, start, 0});
   if (next == operators.begin()) return kNone;
   const auto& [of_process, of_number, of_start, made] = *std::prev(next);
   return of_process == process && of_number == number ? made : kNone;

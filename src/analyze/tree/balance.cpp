@@ -41,7 +41,9 @@ bool is_pushed(const Session& session, const Range& range) {
 /// Names that differ in their numbers only are one.
 class FoldedNames {
  public:
-  explicit FoldedNames(const Session& session) : session_(session) { by_id_.resize(session.strings.size(), kNone); }
+  explicit FoldedNames(const Session& session) : session_(session) {
+    by_id_.resize(session.strings.size(), kNone);
+  }
 
   std::uint32_t of(model::StringId name) {
     std::uint32_t& number = by_id_[name];
@@ -136,7 +138,9 @@ class Mender {
   }
 
  private:
-  [[nodiscard]] Range& range(std::uint32_t place) const { return session_.ranges[stack_.ranges[place]]; }
+  [[nodiscard]] Range& range(std::uint32_t place) const {
+    return session_.ranges[stack_.ranges[place]];
+  }
   [[nodiscard]] bool is_open(std::uint32_t place) const { return range(place).end_ns == kOpen; }
 
   /// False where ranges do not nest: no stack of pushes and pops made them.
@@ -266,7 +270,8 @@ class Mender {
 
   /// How many ranges on top of the stack are that of this name and what was pushed after it; 0 if
   /// there is none.
-  [[nodiscard]] std::size_t opened_since(const std::vector<std::uint32_t>& open, std::uint32_t name) const {
+  [[nodiscard]] std::size_t opened_since(const std::vector<std::uint32_t>& open,
+                                         std::uint32_t name) const {
     const std::size_t looked_at = std::min(open.size(), kMostBetween + 1);
     for (std::size_t count = 1; count <= looked_at; ++count)
       if (stack_.name[open[open.size() - count]] == name) return count;

@@ -15,7 +15,8 @@ std::string mended(testing::SessionBuilder& b) {
   std::string text;
   for (const model::Range& range : b.session.ranges) {
     text += text.empty() ? "" : ", ";
-    text += std::string(b.session.strings.view(range.name)) + ' ' + std::to_string(range.start_ns) + '-';
+    text += std::string(b.session.strings.view(range.name)) + ' ' + std::to_string(range.start_ns) +
+            '-';
     if (range.end_ns != model::kOpen) text += std::to_string(range.end_ns);
   }
   for (const model::Loss& loss : b.session.losses)
@@ -23,7 +24,8 @@ std::string mended(testing::SessionBuilder& b) {
   return text;
 }
 
-/// Steps of 8 ns every 10 ns inside `train`, the pop of some of them missing, and the pop of `train`.
+/// Steps of 8 ns every 10 ns inside `train`, the pop of some of them missing, and the pop of
+/// `train`.
 struct Training : testing::SessionBuilder {
   std::uint32_t t = thread(process(1), 1);
 
@@ -42,17 +44,20 @@ struct Training : testing::SessionBuilder {
 
 TEST(Balance, ALostPopIsWhereTheNextOneBegins) {
   Training b(4, {1});
-  EXPECT_EQ(mended(b), "train 0-40, step 1-9, step 11-21, step 21-29, step 31-39\nunbalanced_ranges 1");
-  EXPECT_EQ(
-      b.session.losses[0].detail,
-      "'step' was popped 1 time less often than pushed (4 times). The first pop that is missing is that of "
-      "instance 2 in 'train', which began 11 ns after the start. Such instances end here where the next one begins");
+  EXPECT_EQ(mended(b),
+            "train 0-40, step 1-9, step 11-21, step 21-29, step 31-39\nunbalanced_ranges 1");
+  EXPECT_EQ(b.session.losses[0].detail,
+            "'step' was popped 1 time less often than pushed (4 times). The first pop that is "
+            "missing is that of "
+            "instance 2 in 'train', which began 11 ns after the start. Such instances end here "
+            "where the next one begins");
 }
 
 TEST(Balance, SeveralLostPops) {
   Training b(6, {1, 3});
   EXPECT_EQ(mended(b),
-            "train 0-60, step 1-9, step 11-21, step 21-29, step 31-41, step 41-49, step 51-59\nunbalanced_ranges 2");
+            "train 0-60, step 1-9, step 11-21, step 21-29, step 31-41, step 41-49, step "
+            "51-59\nunbalanced_ranges 2");
 }
 
 TEST(Balance, NothingIsMissing) {
@@ -71,7 +76,8 @@ TEST(Balance, AnExceptionSkipsThePopsOfAllInside) {
     b.range(t, "forward", 10 * i + 1, 10 * i + 5);
   }
   EXPECT_EQ(mended(b),
-            "step 0-9, step 10-20, forward 11-20, step 20-29, forward 21-25, step 30-39, forward 31-35, step 40-49, "
+            "step 0-9, step 10-20, forward 11-20, step 20-29, forward 21-25, step 30-39, forward "
+            "31-35, step 40-49, "
             "forward 41-45\nunbalanced_ranges 1\nunbalanced_ranges 1");
 }
 

@@ -64,20 +64,23 @@ class Timeline {
   }
 
   /// Work of each card in time order.
-  std::vector<std::vector<std::uint32_t>> orders(std::size_t cards, const std::vector<std::uint32_t>& card_of,
+  std::vector<std::vector<std::uint32_t>> orders(std::size_t cards,
+                                                 const std::vector<std::uint32_t>& card_of,
                                                  int threads) const {
     std::vector<std::vector<std::uint32_t>> out(cards);
     const auto card = [&](std::uint32_t stream) -> std::size_t {
       return stream < card_of.size() ? card_of[stream] : cards;
     };
     const auto place = [&](const auto& items, Work work, const auto& wanted) {
-      Buckets by_card =
-          bucket_sort(items.size(), cards, [&](std::size_t i) { return wanted(i) ? card(items[i].stream) : cards; });
+      Buckets by_card = bucket_sort(items.size(), cards, [&](std::size_t i) {
+        return wanted(i) ? card(items[i].stream) : cards;
+      });
       base::parallel_for(cards, threads, [&](std::size_t c) {
         const auto own = by_card.of(c);
         if (own.empty()) return;
         sort_nearly(own, [&](std::uint32_t a, std::uint32_t b) {
-          return items[a].start_ns != items[b].start_ns ? items[a].start_ns < items[b].start_ns : a < b;
+          return items[a].start_ns != items[b].start_ns ? items[a].start_ns < items[b].start_ns
+                                                        : a < b;
         });
         for (std::uint32_t& each : own) each = item(work, each);
       });
@@ -90,10 +93,11 @@ class Timeline {
         if (own.empty()) continue;
         const std::size_t before = out[c].size();
         out[c].insert(out[c].end(), own.begin(), own.end());
-        // Few copies among many kernels: merged in place from the back (sort_nearly's merge needs them apart).
+        // Few copies among many kernels: merged in place from the back (sort_nearly's merge needs
+        // them apart).
         if (before > 0) {
-          std::inplace_merge(out[c].begin(), out[c].begin() + static_cast<std::ptrdiff_t>(before), out[c].end(),
-                             [&](std::uint32_t a, std::uint32_t b) {
+          std::inplace_merge(out[c].begin(), out[c].begin() + static_cast<std::ptrdiff_t>(before),
+                             out[c].end(), [&](std::uint32_t a, std::uint32_t b) {
                                const auto x = start_of(a), y = start_of(b);
                                return x != y ? x < y : a < b;
                              });
@@ -101,7 +105,8 @@ class Timeline {
       }
     };
     const auto all = [](std::size_t) { return true; };
-    place(session_.kernels, Work::kKernel, [&](std::size_t i) { return groups_.of_kernel[i] != kNone; });
+    place(session_.kernels, Work::kKernel,
+          [&](std::size_t i) { return groups_.of_kernel[i] != kNone; });
     place(session_.copies, Work::kCopy, all);
     place(session_.memsets, Work::kMemset, all);
     place(session_.graph_launches, Work::kGraph, all);
@@ -110,8 +115,10 @@ class Timeline {
 
  private:
   template <class T>
-  [[nodiscard]] Piece of(const T& each, const std::vector<std::uint32_t>& of_item, std::size_t i, Work work) const {
-    return {each.start_ns, each.end_ns, context_of(session_, contexts_, of_item, i, each.launch, each.stream), work};
+  [[nodiscard]] Piece of(const T& each, const std::vector<std::uint32_t>& of_item, std::size_t i,
+                         Work work) const {
+    return {each.start_ns, each.end_ns,
+            context_of(session_, contexts_, of_item, i, each.launch, each.stream), work};
   }
 
   const Session& session_;
@@ -132,14 +139,16 @@ std::uint64_t grow(std::int64_t& until, std::int64_t start, std::int64_t end) {
   return added;
 }
 
-/// What the new part of one union has in common with the other. Work comes in order of its start, so that whatever the
-/// other union covers from `start` on is one interval that ends at `other_end`.
-std::uint64_t meet(std::int64_t start, std::int64_t end, std::int64_t own_end, std::int64_t other_end) {
+/// What the new part of one union has in common with the other. Work comes in order of its start,
+/// so that whatever the other union covers from `start` on is one interval that ends at
+/// `other_end`.
+std::uint64_t meet(std::int64_t start, std::int64_t end, std::int64_t own_end,
+                   std::int64_t other_end) {
   return static_cast<std::uint64_t>(length_ns(std::max(start, own_end), std::min(end, other_end)));
 }
 
-void measure_regions(const Timeline& timeline, const Sets& sets, const std::vector<std::uint32_t>& order,
-                     std::vector<RegionBusy>& out) {
+void measure_regions(const Timeline& timeline, const Sets& sets,
+                     const std::vector<std::uint32_t>& order, std::vector<RegionBusy>& out) {
   std::vector<RegionState> states(sets.regions);
   for (const std::uint32_t it : order) {
     const Piece piece = timeline.piece(it);
@@ -166,7 +175,8 @@ void measure_regions(const Timeline& timeline, const Sets& sets, const std::vect
   }
 }
 
-/// Cards that are used by a common process must be measured one after the other: they share occurrences.
+/// Cards that are used by a common process must be measured one after the other: they share
+/// occurrences.
 std::vector<std::vector<std::size_t>> card_groups(const Session& session, std::size_t cards,
                                                   const std::vector<std::uint32_t>& card_of) {
   std::vector<std::size_t> leader(cards);
@@ -193,12 +203,14 @@ std::vector<std::uint32_t> cards_of_streams(const Session& session, std::size_t&
   std::vector<std::uint32_t> card_of(session.streams.size());
   for (std::size_t s = 0; s < session.streams.size(); ++s) {
     const model::Stream& stream = session.streams[s];
-    std::pair<int, std::uint64_t> key{3, stream.process};  // a stream of no known device: its process's own
+    std::pair<int, std::uint64_t> key{
+        3, stream.process};  // a stream of no known device: its process's own
     if (stream.device < session.devices.size()) {
       const model::Device& device = session.devices[stream.device];
       key = device.uuid      ? std::pair<int, std::uint64_t>{0, device.uuid}
             : device.pci_bus ? std::pair<int, std::uint64_t>{1, device.pci_bus}
-                             : std::pair<int, std::uint64_t>{2, std::uint64_t{stream.process} << 32 | device.ordinal};
+                             : std::pair<int, std::uint64_t>{
+                                   2, std::uint64_t{stream.process} << 32 | device.ordinal};
     }
     card_of[s] = known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
   }
@@ -206,8 +218,8 @@ std::vector<std::uint32_t> cards_of_streams(const Session& session, std::size_t&
   return card_of;
 }
 
-Busy measure_busy(const Session& session, const Tree& tree, const Contexts& contexts, const Sets& sets,
-                  const KernelGroups& groups, int threads) {
+Busy measure_busy(const Session& session, const Tree& tree, const Contexts& contexts,
+                  const Sets& sets, const KernelGroups& groups, int threads) {
   Busy out;
   std::size_t cards = 0;
   std::vector<std::uint32_t> card_of = cards_of_streams(session, cards);
@@ -226,7 +238,8 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
       if (g > 0) {  // forget the ends that the card before left behind
         for (const std::uint32_t it : orders[group[g - 1]]) {
           for (const std::uint32_t entry : contexts.of(timeline.piece(it).context)) {
-            for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) occurrence_end[o] = kNever;
+            for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o])
+              occurrence_end[o] = kNever;
           }
         }
       }
@@ -235,12 +248,14 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
         if (piece.context == 0) continue;
         const std::int64_t end = std::max(piece.start, piece.end);
         const std::uint64_t kernel_ns =
-            piece.work == Work::kKernel ? static_cast<std::uint64_t>(length_ns(piece.start, end)) : 0;
+            piece.work == Work::kKernel ? static_cast<std::uint64_t>(length_ns(piece.start, end))
+                                        : 0;
         for (const std::uint32_t entry : contexts.of(piece.context)) {
           for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree.parent[o]) {
             std::int64_t& until = occurrence_end[o];
             if (until != kNever && piece.start > until)
-              out.cell_gaps[tree.cell[o]] += static_cast<std::uint64_t>(length_ns(until, piece.start));
+              out.cell_gaps[tree.cell[o]] +=
+                  static_cast<std::uint64_t>(length_ns(until, piece.start));
             out.occurrence_busy[o] += grow(until, piece.start, end);
             out.occurrence_kernel[o] += kernel_ns;
           }
@@ -254,7 +269,8 @@ Busy measure_busy(const Session& session, const Tree& tree, const Contexts& cont
     if (task < sharing.size()) {
       measure_occurrences(sharing[task]);
     } else {
-      measure_regions(timeline, sets, orders[task - sharing.size()], of_card[task - sharing.size()]);
+      measure_regions(timeline, sets, orders[task - sharing.size()],
+                      of_card[task - sharing.size()]);
     }
   });
   out.regions.resize(sets.regions);

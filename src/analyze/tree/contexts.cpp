@@ -35,19 +35,23 @@ struct Roots {
   std::vector<std::uint32_t> open;
 };
 
-/// What a trace of PyTorch knows of an occurrence: whether it lies in a function of the backward pass, and the operator
-/// of the forward pass that made the function. Both empty where no process has operators.
+/// What a trace of PyTorch knows of an occurrence: whether it lies in a function of the backward
+/// pass, and the operator of the forward pass that made the function. Both empty where no process
+/// has operators.
 struct Backward {
   std::vector<char> inside;
   std::vector<std::uint32_t> forward;  ///< empty unless asked for; kNone where there is none
 
-  [[nodiscard]] bool has(std::uint32_t occurrence) const { return !inside.empty() && inside[occurrence] != 0; }
+  [[nodiscard]] bool has(std::uint32_t occurrence) const {
+    return !inside.empty() && inside[occurrence] != 0;
+  }
 };
 
 /// O(n log n).
 Backward find_backward(const Session& session, const Tree& tree, bool forward) {
   Backward out;
-  if (std::none_of(session.processes.begin(), session.processes.end(), [](const auto& p) { return p.operators; }))
+  if (std::none_of(session.processes.begin(), session.processes.end(),
+                   [](const auto& p) { return p.operators; }))
     return out;
   out.inside.resize(tree.parent.size());
   if (forward) out.forward.assign(tree.parent.size(), kNone);
@@ -59,23 +63,27 @@ Backward find_backward(const Session& session, const Tree& tree, bool forward) {
     out.inside[o] = function || (tree.parent[o] != kNone && out.inside[tree.parent[o]] != 0);
     if (!forward || range.domain != 0 || range.attributes >= session.attributes.size()) continue;
     const model::Attributes& with = session.attributes[range.attributes];
-    if (with.payload_type != model::PayloadType::kInt64 || (out.inside[o] != 0 && !function)) continue;
+    if (with.payload_type != model::PayloadType::kInt64 || (out.inside[o] != 0 && !function))
+      continue;
     (function ? functions : operators)
         .emplace_back(session.threads[range.thread].process, with.payload_i64, range.start_ns, o);
   }
   std::sort(operators.begin(), operators.end());
-  for (const Numbered& function : functions) out.forward[std::get<3>(function)] = maker_of(function, operators);
+  for (const Numbered& function : functions)
+    out.forward[std::get<3>(function)] = maker_of(function, operators);
   for (std::uint32_t o = 0; o < out.forward.size(); ++o)  // parents come first
-    if (out.forward[o] == kNone && tree.parent[o] != kNone) out.forward[o] = out.forward[tree.parent[o]];
+    if (out.forward[o] == kNone && tree.parent[o] != kNone)
+      out.forward[o] = out.forward[tree.parent[o]];
   return out;
 }
 
 class ProcessSweep {
  public:
-  /// `threads`: those of the process. `place`: threads of the session to their place among those of their process.
-  ProcessSweep(const Session& session, std::span<const Launch> calls, const Tree& tree, const Options& options,
-               std::span<const std::uint32_t> threads, const std::vector<std::uint32_t>& place,
-               const Backward& backward)
+  /// `threads`: those of the process. `place`: threads of the session to their place among those of
+  /// their process.
+  ProcessSweep(const Session& session, std::span<const Launch> calls, const Tree& tree,
+               const Options& options, std::span<const std::uint32_t> threads,
+               const std::vector<std::uint32_t>& place, const Backward& backward)
       : session_(session),
         calls_(calls),
         tree_(tree),
@@ -116,7 +124,8 @@ class ProcessSweep {
       found_.clear();
       advance(cursor, start);
       for (const Slot& slot : cursor.slots) {
-        if (const std::uint32_t inner = innermost(slot, end); inner != kNone) found_.push_back(inner);
+        if (const std::uint32_t inner = innermost(slot, end); inner != kNone)
+          found_.push_back(inner);
       }
       const bool has_own = !found_.empty();
       for (std::size_t i = found_.size(); !backward_.forward.empty() && i-- > 0;)
@@ -134,7 +143,9 @@ class ProcessSweep {
   std::uint64_t undecided_launches_ = 0;
 
  private:
-  const Range& range_of(std::uint32_t occurrence) const { return session_.ranges[tree_.range_of[occurrence]]; }
+  const Range& range_of(std::uint32_t occurrence) const {
+    return session_.ranges[tree_.range_of[occurrence]];
+  }
 
   Roots& roots_of(std::uint32_t domain) {
     for (Roots& roots : roots_) {
@@ -151,8 +162,8 @@ class ProcessSweep {
       if (range.start_ns > to) break;
       if (range.kind == RangeKind::kStartEnd) continue;
       const std::uint32_t domain = nested_ ? 0 : range.domain;
-      auto slot =
-          std::find_if(cursor.slots.begin(), cursor.slots.end(), [&](const Slot& s) { return s.domain == domain; });
+      auto slot = std::find_if(cursor.slots.begin(), cursor.slots.end(),
+                               [&](const Slot& s) { return s.domain == domain; });
       if (slot == cursor.slots.end()) slot = cursor.slots.insert(slot, {domain, kNone, 0});
       slot->occurrence = occurrence;
       slot->end = range.end_ns;
@@ -175,7 +186,8 @@ class ProcessSweep {
   }
 
   void add_overlays(std::int64_t start, std::int64_t end) {
-    for (; next_overlay_ < overlays_.size() && range_of(overlays_[next_overlay_]).start_ns <= start; ++next_overlay_) {
+    for (; next_overlay_ < overlays_.size() && range_of(overlays_[next_overlay_]).start_ns <= start;
+         ++next_overlay_) {
       open_overlays_.push_back(overlays_[next_overlay_]);
     }
     std::size_t kept = 0;
@@ -193,10 +205,13 @@ class ProcessSweep {
     if (scope_ == PushPopScope::kAuto) {
       for (const Slot& slot : cursors_[own].slots) {
         if (slot.domain != roots.domain) continue;
-        if (const std::uint32_t inner = innermost(slot, end); inner != kNone && !backward_.has(inner)) return true;
+        if (const std::uint32_t inner = innermost(slot, end);
+            inner != kNone && !backward_.has(inner))
+          return true;
       }
     }
-    for (; roots.next < roots.occurrences.size() && range_of(roots.occurrences[roots.next]).start_ns <= start;
+    for (; roots.next < roots.occurrences.size() &&
+           range_of(roots.occurrences[roots.next]).start_ns <= start;
          ++roots.next) {
       roots.open.push_back(roots.occurrences[roots.next]);
     }
@@ -208,7 +223,8 @@ class ProcessSweep {
       roots.open[kept++] = root;
       if (range.end_ns < end) continue;
       const std::uint32_t owner = place_[range.thread];
-      if (owner == own || std::find(owners_.begin(), owners_.end(), owner) != owners_.end()) continue;
+      if (owner == own || std::find(owners_.begin(), owners_.end(), owner) != owners_.end())
+        continue;
       owners_.push_back(owner);
     }
     roots.open.resize(kept);
@@ -220,7 +236,8 @@ class ProcessSweep {
       for (const Slot& slot : cursors_[owner].slots) {
         if (slot.domain != roots.domain) continue;
         std::uint32_t inner = innermost(slot, end);
-        while (inner != kNone && range_of(inner).module) inner = tree_.parent[inner];  // what its thread launches alone
+        while (inner != kNone && range_of(inner).module)
+          inner = tree_.parent[inner];  // what its thread launches alone
         if (inner != kNone) found_.push_back(inner | kInherited);
       }
     }
@@ -232,7 +249,8 @@ class ProcessSweep {
     if (cursor.context != 0) {
       const std::size_t from = begin_[cursor.context], count = begin_[cursor.context + 1] - from;
       if (count == found_.size() &&
-          std::equal(found_.begin(), found_.end(), entries_.begin() + static_cast<std::ptrdiff_t>(from))) {
+          std::equal(found_.begin(), found_.end(),
+                     entries_.begin() + static_cast<std::ptrdiff_t>(from))) {
         return cursor.context;
       }
     }
@@ -270,8 +288,9 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
   const auto process_of = [&](std::uint32_t thread) -> std::size_t {
     return thread < session.threads.size() ? session.threads[thread].process : processes;
   };
-  Buckets launches = bucket_sort(calls.size(), processes,
-                                 [&](std::size_t l) { return std::min(processes, process_of(calls[l].thread)); });
+  Buckets launches = bucket_sort(calls.size(), processes, [&](std::size_t l) {
+    return std::min(processes, process_of(calls[l].thread));
+  });
   contexts.foreign_launches = calls.size() - launches.items.size();
   const Buckets threads = bucket_sort(session.threads.size(), processes, [&](std::size_t t) {
     return std::min<std::size_t>(processes, session.threads[t].process);
@@ -301,12 +320,14 @@ Contexts build_contexts(const Session& session, const Tree& tree, const Options&
     entries[p] = std::move(sweep.entries_);
   });
 
-  for (const std::uint64_t launches_of_process : undecided) contexts.undecided_launches += launches_of_process;
+  for (const std::uint64_t launches_of_process : undecided)
+    contexts.undecided_launches += launches_of_process;
   for (std::size_t p = 0; p < processes; ++p) {
     if (begins[p].size() <= 2) continue;
     const auto first_context = static_cast<std::uint32_t>(contexts.size() - 1);
     const auto first_entry = static_cast<std::uint32_t>(contexts.entries.size());
-    for (std::size_t c = 2; c < begins[p].size(); ++c) contexts.begin.push_back(begins[p][c] + first_entry);
+    for (std::size_t c = 2; c < begins[p].size(); ++c)
+      contexts.begin.push_back(begins[p][c] + first_entry);
     contexts.entries.insert(contexts.entries.end(), entries[p].begin(), entries[p].end());
     std::vector<std::uint32_t>().swap(begins[p]);
     std::vector<std::uint32_t>().swap(entries[p]);

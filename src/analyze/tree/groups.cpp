@@ -35,12 +35,14 @@ struct Part {
 
 std::int64_t latency_of(const Session& session, const Kernel& kernel) {
   if (kernel.launch >= session.launches.size()) return 0;
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(kernel.start_ns) -
-                                   static_cast<std::uint64_t>(session.launches[kernel.launch].start_ns));
+  return static_cast<std::int64_t>(
+      static_cast<std::uint64_t>(kernel.start_ns) -
+      static_cast<std::uint64_t>(session.launches[kernel.launch].start_ns));
 }
 
 template <class T>
-void scatter(const Session& session, const KernelGroups& out, KernelTimes<T>& times, std::size_t total) {
+void scatter(const Session& session, const KernelGroups& out, KernelTimes<T>& times,
+             std::size_t total) {
   times.duration.resize(total);
   times.latency.resize(total);
   std::vector<std::size_t> next(out.groups.size());
@@ -70,7 +72,8 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
     std::unordered_map<model::StringId, std::uint32_t> rows;
     for (std::uint32_t k = 0; k < session.kernel_names.size(); ++k) {
       const model::KernelName& name = session.kernel_names[k];
-      const auto [at, added] = rows.emplace(shown_name(name), static_cast<std::uint32_t>(out.names.size()));
+      const auto [at, added] =
+          rows.emplace(shown_name(name), static_cast<std::uint32_t>(out.names.size()));
       if (added) {
         const bool nccl = model::is_nccl(session.strings.view(shown_name(name))) ||
                           model::is_nccl(session.strings.view(name.short_name));
@@ -81,7 +84,8 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
   }
 
   out.of_kernel.assign(n, kNone);
-  const std::size_t parts = n < 50000 ? 1 : static_cast<std::size_t>(base::worker_count(threads, 16));
+  const std::size_t parts =
+      n < 50000 ? 1 : static_cast<std::size_t>(base::worker_count(threads, 16));
   std::vector<Part> part(parts);
   base::parallel_for(parts, threads, [&](std::size_t p) {
     Part& own = part[p];
@@ -90,14 +94,17 @@ KernelGroups group_kernels(const Session& session, const Contexts& contexts, con
       if (kernel.name >= row_of.size() || !chosen[kernel.name]) continue;
       const bool known = launched(session, kernel.launch, kernel.stream);
       const std::uint32_t set =
-          known ? sets.of_context[context_of(session, contexts, contexts.of_kernel, i, kernel.launch, kernel.stream)]
+          known ? sets.of_context[context_of(session, contexts, contexts.of_kernel, i,
+                                             kernel.launch, kernel.stream)]
                 : Sets::kNoLaunch;
       const bool graph =
-          kernel.graph_node != kNone || (known && session.launches[kernel.launch].kind == model::LaunchKind::kGraph);
+          kernel.graph_node != kNone ||
+          (known && session.launches[kernel.launch].kind == model::LaunchKind::kGraph);
       const std::uint32_t number = own.table.intern(set, row_of[kernel.name], kernel.shape, graph);
       out.of_kernel[i] = number;
       Group& group = own.table.groups[number];
-      const std::int64_t duration = length_ns(kernel.start_ns, kernel.end_ns), latency = latency_of(session, kernel);
+      const std::int64_t duration = length_ns(kernel.start_ns, kernel.end_ns),
+                         latency = latency_of(session, kernel);
       ++group.calls;
       group.total_ns += static_cast<std::uint64_t>(duration);
       own.min_latency = std::min(own.min_latency, latency);

@@ -32,7 +32,8 @@ model::RangeState state_in(const model::Session& session, const model::Measureme
       state.start_end.push_back({domain, name});
       continue;
     }
-    if (state.push_pop.empty() || state.push_pop.back().domain != domain) state.push_pop.push_back({domain, {}});
+    if (state.push_pop.empty() || state.push_pop.back().domain != domain)
+      state.push_pop.push_back({domain, {}});
     state.push_pop.back().names.push_back(name);
   }
   return state;
@@ -40,11 +41,13 @@ model::RangeState state_in(const model::Session& session, const model::Measureme
 
 }  // namespace
 
-void settle_kinds(model::RangeSelection& ranges, const model::Session& session, std::vector<std::string>& notes) {
+void settle_kinds(model::RangeSelection& ranges, const model::Session& session,
+                  std::vector<std::string>& notes) {
   const Tree tree = linked_tree(session);
   const auto seen = [&](const model::RangeExpression& form) {
     for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
-      if (form.names_region(domain_of(tree, session, node), path_of(tree, session, node), tree.nodes[node].kind))
+      if (form.names_region(domain_of(tree, session, node), path_of(tree, session, node),
+                            tree.nodes[node].kind))
         return true;
     }
     return false;
@@ -68,8 +71,8 @@ std::optional<bool> is_registered(const model::Session& session, const model::Ra
   const Tree tree = linked_tree(session);
   std::vector<char> named(tree.nodes.size());
   for (std::uint32_t node = 0; node < tree.nodes.size(); ++node) {
-    named[node] =
-        term.names_itself(domain_of(tree, session, node), path_of(tree, session, node), tree.nodes[node].kind);
+    named[node] = term.names_itself(domain_of(tree, session, node), path_of(tree, session, node),
+                                    tree.nodes[node].kind);
   }
   std::optional<bool> found;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
@@ -79,33 +82,39 @@ std::optional<bool> is_registered(const model::Session& session, const model::Ra
   return found;
 }
 
-std::vector<model::RangeTerm> unmeasured(const model::Session& session, const model::RangeSelection& ranges) {
+std::vector<model::RangeTerm> unmeasured(const model::Session& session,
+                                         const model::RangeSelection& ranges) {
   std::vector<model::RangeTerm> out;
   for (const model::RangeTerm& term : ranges.include) {
-    const bool found =
-        std::any_of(session.measurements.begin(), session.measurements.end(), [&](const model::Measurement& result) {
-          const model::RangeState state = state_in(session, result);
-          return std::any_of(term.forms.begin(), term.forms.end(),
-                             [&](const model::RangeExpression& form) { return form.matches(state); });
-        });
+    const bool found = std::any_of(session.measurements.begin(), session.measurements.end(),
+                                   [&](const model::Measurement& result) {
+                                     const model::RangeState state = state_in(session, result);
+                                     return std::any_of(term.forms.begin(), term.forms.end(),
+                                                        [&](const model::RangeExpression& form) {
+                                                          return form.matches(state);
+                                                        });
+                                   });
     if (!found) out.push_back(term);
   }
   return out;
 }
 
-std::vector<std::string> unmatched(const model::Report& report, const model::RangeSelection& ranges) {
+std::vector<std::string> unmatched(const model::Report& report,
+                                   const model::RangeSelection& ranges) {
   std::vector<std::string> out;
   for (const model::RangeTerm& term : ranges.include) {
-    const bool found = std::any_of(report.regions.begin(), report.regions.end(), [&](const model::Region& region) {
-      const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-      return region.occurrences > 0 && term.names_region(region.domain, path, region.kind);
-    });
+    const bool found =
+        std::any_of(report.regions.begin(), report.regions.end(), [&](const model::Region& region) {
+          const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+          return region.occurrences > 0 && term.names_region(region.domain, path, region.kind);
+        });
     if (!found) out.push_back(term.written);
   }
   return out;
 }
 
-base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& session, Options options, std::size_t most) {
+base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& session, Options options,
+                                                    std::size_t most) {
   options.aggregate = true;
   options.per_process = options.per_thread = false;
   options.top_kernels = std::numeric_limits<std::size_t>::max();
@@ -115,7 +124,8 @@ base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& sessio
   std::map<std::string, ChosenKernel> by_name;
   const auto add = [&](const model::KernelRow& row) {
     ChosenKernel& kernel =
-        by_name[row.short_name.empty() ? std::string(model::short_kernel_name(row.name)) : row.short_name];
+        by_name[row.short_name.empty() ? std::string(model::short_kernel_name(row.name))
+                                       : row.short_name];
     kernel.total_ns += row.total_ns;
     kernel.calls += row.calls;
   };

@@ -1,5 +1,6 @@
-// What a recorded session knows of the ranges and kernels that are meant, before or beside a report: which kind the
-// ranges are, whether nsys could gate on them, what was measured, and which kernels take most of their time.
+// What a recorded session knows of the ranges and kernels that are meant, before or beside a
+// report: which kind the ranges are, whether nsys could gate on them, what was measured, and which
+// kernels take most of their time.
 #pragma once
 
 #include <optional>
@@ -13,27 +14,33 @@
 
 namespace rangescope::analyze {
 
-/// Where a term does not say push/pop or start/end, keeps the form that the session has such a range of; both where it
-/// has neither or both. Notes say which.
-void settle_kinds(model::RangeSelection& ranges, const model::Session& session, std::vector<std::string>& notes);
+/// Where a term does not say push/pop or start/end, keeps the form that the session has such a
+/// range of; both where it has neither or both. Notes say which.
+void settle_kinds(model::RangeSelection& ranges, const model::Session& session,
+                  std::vector<std::string>& notes);
 
-/// Is every range that the term names a registered string? Absent where the session has no such range.
-[[nodiscard]] std::optional<bool> is_registered(const model::Session& session, const model::RangeTerm& term);
+/// Is every range that the term names a registered string? Absent where the session has no such
+/// range.
+[[nodiscard]] std::optional<bool> is_registered(const model::Session& session,
+                                                const model::RangeTerm& term);
 
 /// Those of the included terms that no measurement of the session is of.
 [[nodiscard]] std::vector<model::RangeTerm> unmeasured(const model::Session& session,
                                                        const model::RangeSelection& ranges);
 
 /// What was written and no region of the report is of.
-[[nodiscard]] std::vector<std::string> unmatched(const model::Report& report, const model::RangeSelection& ranges);
+[[nodiscard]] std::vector<std::string> unmatched(const model::Report& report,
+                                                 const model::RangeSelection& ranges);
 
 struct ChosenKernel {
   std::string name;     ///< function name, as ncu's --kernel-name-base function
   double total_ns = 0;  ///< GPU time within the ranges
   std::int64_t calls = 0;
 };
-/// The `most` functions with the most GPU time within options.ranges, or everywhere where nothing is included.
-[[nodiscard]] base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& session, Options options,
+/// The `most` functions with the most GPU time within options.ranges, or everywhere where nothing
+/// is included.
+[[nodiscard]] base::Result<std::vector<ChosenKernel>> top_kernels(const model::Session& session,
+                                                                  Options options,
                                                                   std::size_t most);
 
 }  // namespace rangescope::analyze

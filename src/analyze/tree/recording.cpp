@@ -7,7 +7,8 @@
 namespace rangescope::analyze {
 namespace {
 
-/// Of each occurrence what recording added. From the innermost outwards: an occurrence comes after the one around it.
+/// Of each occurrence what recording added. From the innermost outwards: an occurrence comes after
+/// the one around it.
 std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree& tree,
                                        const std::vector<model::RecordingCost>& costs,
                                        const std::vector<std::uint32_t>& inside) {
@@ -19,15 +20,18 @@ std::vector<std::uint32_t> recorded_in(const model::Session& session, const Tree
     if (tree.range_of[o] == kNone) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
     const Cell& cell = tree.cells[tree.cell[o]];
-    const bool known = range.kind == model::RangeKind::kPushPop && !range.module && range.end_ns != kOpen &&
-                       cell.process < costs.size();
+    const bool known = range.kind == model::RangeKind::kPushPop && !range.module &&
+                       range.end_ns != kOpen && cell.process < costs.size();
     const model::RecordingCost cost = known ? costs[cell.process] : model::RecordingCost{};
     const std::int64_t length = length_ns(range.start_ns, range.end_ns);
     if (const std::uint32_t i = inside.empty() ? kNone : inside[tree.range_of[o]]; i != kNone) {
       const model::UnlistedInside& of = session.unlisted_inside[i];
       taken[o] = add(taken[o], static_cast<std::uint64_t>(of.recorded_ns) + of.count * cost.around);
     }
-    taken[o] = !known ? 0 : static_cast<std::uint32_t>(std::min<std::int64_t>(add(taken[o], cost.own), length));
+    taken[o] =
+        !known
+            ? 0
+            : static_cast<std::uint32_t>(std::min<std::int64_t>(add(taken[o], cost.own), length));
     if (const std::uint32_t above = tree.parent[o]; above != kNone)
       taken[above] = add(taken[above], std::uint64_t{taken[o]} + cost.around);
   }
@@ -54,7 +58,8 @@ std::vector<char> worth_taking(const Tree& tree, std::span<const std::uint32_t> 
     if (worth[node] != 0 && above != kNone) worth[above] = 1;
   }
   for (const std::uint32_t node : tree.depth_first)
-    if (const std::uint32_t above = tree.nodes[node].parent; above != kNone) worth[node] = worth[above];
+    if (const std::uint32_t above = tree.nodes[node].parent; above != kNone)
+      worth[node] = worth[above];
   return worth;
 }
 
@@ -78,9 +83,11 @@ std::vector<char> worth_taking(const Tree& tree, const std::vector<std::uint32_t
 
 void take_out_recording(const model::Session& session, Tree& tree) {
   std::vector<model::RecordingCost> costs;
-  for (const model::Process& process : session.processes) costs.push_back(model::recording_cost(process));
+  for (const model::Process& process : session.processes)
+    costs.push_back(model::recording_cost(process));
   if (std::ranges::all_of(costs, [](const auto& cost) { return cost.own + cost.around == 0; }) &&
-      std::ranges::all_of(session.unlisted_inside, [](const auto& of) { return of.recorded_ns == 0; }))
+      std::ranges::all_of(session.unlisted_inside,
+                          [](const auto& of) { return of.recorded_ns == 0; }))
     return;
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   std::vector<std::uint32_t> taken = recorded_in(session, tree, costs, inside);
@@ -91,7 +98,8 @@ void take_out_recording(const model::Session& session, Tree& tree) {
     if (worth[tree.cell[o]] == 0) taken[o] = 0;
     if (taken[o] == 0) continue;
     const model::Range& range = session.ranges[tree.range_of[o]];
-    if (range.start_ns >= until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
+    if (range.start_ns >=
+        until[tree.cell[o]]) {  // else one around it, of the same region (kDeepest), has this time
       tree.cells[tree.cell[o]].recorded_ns += taken[o];
       until[tree.cell[o]] = range.end_ns;
     }

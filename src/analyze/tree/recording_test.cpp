@@ -10,8 +10,8 @@
 namespace rangescope::analyze {
 namespace recording_test {
 
-/// `outer` with ranges of `inner_ns` inside, 100 ns apart, in a process whose empty ranges take 20 ns inside and 60 in
-/// all.
+/// `outer` with ranges of `inner_ns` inside, 100 ns apart, in a process whose empty ranges take 20
+/// ns inside and 60 in all.
 struct Nested : testing::SessionBuilder {
   std::uint32_t p = process(1), t = thread(p, 2);
   Nested(int inner, std::int64_t inner_ns) {
@@ -19,7 +19,8 @@ struct Nested : testing::SessionBuilder {
     session.processes[p].range_pair_ns = 60;
     std::int64_t at = 1000;
     range(t, "outer", at, at + 100 + inner * (inner_ns + 100));
-    for (int i = 0; i < inner; ++i, at += inner_ns + 100) range(t, "inner", at + 100, at + 100 + inner_ns);
+    for (int i = 0; i < inner; ++i, at += inner_ns + 100)
+      range(t, "inner", at + 100, at + 100 + inner_ns);
   }
   std::vector<model::Region> regions() { return analyze(session)->regions; }
 };
@@ -43,7 +44,8 @@ TEST(Recording, IsNoTimeOfTheProgramBetweenRanges) {
     const auto p = b.process(1), t = b.thread(p, 2);
     b.session.processes[p].range_own_ns = 20;
     b.session.processes[p].range_pair_ns = 60;
-    for (int i = 0; i < 10; ++i) b.range(t, "step", i * (1000 + apart_ns), i * (1000 + apart_ns) + 1000);
+    for (int i = 0; i < 10; ++i)
+      b.range(t, "step", i * (1000 + apart_ns), i * (1000 + apart_ns) + 1000);
     const auto report = analyze(b.session);
     const double taken_ns = apart_ns == 100 ? 10 * 40 : 0;  // less than 5 % of the time between
     EXPECT_EQ(report->outside->profiler_ns, taken_ns);
@@ -75,7 +77,8 @@ TEST(Recording, IsTakenOutOfAWholeTreeOrNotAtAll) {
   std::int64_t at = nested.session.end_ns + 100;
   const auto outer = nested.range(nested.t, "other", at, 0);
   nested.range(nested.t, "long", at + 10, at + 1010);
-  for (int i = 0; i < 50; ++i) nested.range(nested.t, "short", at + 1100 + i * 100, at + 1130 + i * 100);
+  for (int i = 0; i < 50; ++i)
+    nested.range(nested.t, "short", at + 1100 + i * 100, at + 1130 + i * 100);
   nested.session.ranges[outer].end_ns = nested.session.end_ns = at + 7000;
   const auto regions = nested.regions();
   const auto of = [&](std::string_view name) {
@@ -87,7 +90,8 @@ TEST(Recording, IsTakenOutOfAWholeTreeOrNotAtAll) {
   EXPECT_EQ(of("long").profiler_ns, 20);
   EXPECT_EQ(of("short").profiler_ns, 50 * 20);
   EXPECT_EQ(of("other").profiler_ns, 20 + 51 * 60);
-  EXPECT_EQ(of("other").inclusive_ns - of("other").exclusive_ns, of("long").inclusive_ns + of("short").inclusive_ns);
+  EXPECT_EQ(of("other").inclusive_ns - of("other").exclusive_ns,
+            of("long").inclusive_ns + of("short").inclusive_ns);
 }
 
 TEST(Recording, IsNeverMoreThanTheRangeTook) {
@@ -112,7 +116,8 @@ TEST(Recording, OfRangesInOneAnotherOfOneRegionCountsOnce) {
 
 TEST(Recording, IsLeftWhereNobodyMeasuredIt) {
   Nested nested(10, 30);
-  nested.session.processes[nested.p].range_pair_ns = nested.session.processes[nested.p].range_own_ns = 0;
+  nested.session.processes[nested.p].range_pair_ns =
+      nested.session.processes[nested.p].range_own_ns = 0;
   for (const auto& region : nested.regions()) EXPECT_EQ(region.wall.profiler_ns, 0);
 }
 
@@ -126,8 +131,9 @@ TEST(Recording, OfAnotherProfilerIsTakenOutOfTheRangeThatHoldsItAndThoseAround) 
   const auto regions = analyze(b.session)->regions;
   std::string text;
   for (const model::Region& region : regions)
-    text += fmt::format("{} {} own {} median {} profiler {}\n", region.path.back(), region.wall.inclusive_ns,
-                        region.wall.exclusive_ns, region.wall.per_occurrence_ns.median, region.wall.profiler_ns);
+    text += fmt::format("{} {} own {} median {} profiler {}\n", region.path.back(),
+                        region.wall.inclusive_ns, region.wall.exclusive_ns,
+                        region.wall.per_occurrence_ns.median, region.wall.profiler_ns);
   EXPECT_EQ(text,
             "step 70 own 30 median 70 profiler 30\n"
             "aten::add 20 own 20 median 20 profiler 30\n"

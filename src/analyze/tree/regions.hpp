@@ -21,10 +21,13 @@ struct RegionKey {
   std::uint32_t parent = kNone;  ///< region
   std::uint32_t depth = 0;       ///< ancestors that are shown
 
-  [[nodiscard]] bool of_all() const { return process == kNone && thread == kNone; }  ///< of the aggregate
+  [[nodiscard]] bool of_all() const {
+    return process == kNone && thread == kNone;
+  }  ///< of the aggregate
 };
 
-/// A session with its tree and the regions that a report has of it: what their numbers are counted from.
+/// A session with its tree and the regions that a report has of it: what their numbers are counted
+/// from.
 struct Regions {
   const model::Session& session;
   const Options& options;
@@ -44,14 +47,17 @@ struct Regions {
   }
 };
 
-/// The regions of the selected nodes, depth first: the aggregate, then each process, then each thread, as asked for.
+/// The regions of the selected nodes, depth first: the aggregate, then each process, then each
+/// thread, as asked for.
 [[nodiscard]] std::vector<RegionKey> plan_regions(const Tree& tree, const model::Session& session,
-                                                  const Options& options, const std::vector<char>& selected);
+                                                  const Options& options,
+                                                  const std::vector<char>& selected);
 
-/// Names, counts and wall time of every region, but for its occurrences one by one (analyze/time/steady.hpp); samples
-/// with their wall time. `sampled`: their occurrences. O(occurrences) a scope, regions in parallel.
-[[nodiscard]] std::vector<model::Region> wall_regions(const Regions& of,
-                                                      std::vector<std::vector<std::uint32_t>>& sampled);
+/// Names, counts and wall time of every region, but for its occurrences one by one
+/// (analyze/time/steady.hpp); samples with their wall time. `sampled`: their occurrences.
+/// O(occurrences) a scope, regions in parallel.
+[[nodiscard]] std::vector<model::Region> wall_regions(
+    const Regions& of, std::vector<std::vector<std::uint32_t>>& sampled);
 
 /// Of a region some occurrences of which are replays.
 [[nodiscard]] std::string replay_note(std::int64_t count);

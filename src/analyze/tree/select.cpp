@@ -7,15 +7,18 @@
 namespace rangescope::analyze {
 namespace {
 
-/// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the first ones seen.
-std::string nearest_ranges(const Tree& tree, const model::Session& session, std::span<const model::RangeTerm> terms) {
+/// "'decode/' or 'LLM@decode_all/'": expressions of the ranges whose names are nearest, else of the
+/// first ones seen.
+std::string nearest_ranges(const Tree& tree, const model::Session& session,
+                           std::span<const model::RangeTerm> terms) {
   std::vector<std::string> names, forms;
   for (const std::uint32_t node : tree.depth_first) {
     const Node& each = tree.nodes[node];
     const std::string_view domain = session.strings.view(session.domains[each.domain].name);
     std::vector<std::string> path;
     for (const auto name : path_of(tree, session, node)) path.emplace_back(name);
-    std::string form = model::expression_of(domain, std::vector<std::string>{path.back()}, each.kind);
+    std::string form =
+        model::expression_of(domain, std::vector<std::string>{path.back()}, each.kind);
     if (std::find(forms.begin(), forms.end(), form) != forms.end()) continue;
     names.push_back(path.back());
     forms.push_back(std::move(form));
@@ -23,7 +26,8 @@ std::string nearest_ranges(const Tree& tree, const model::Session& session, std:
   }
   std::vector<std::string> chosen;
   const auto add = [&](const std::string& form) {
-    if (chosen.size() < 5 && std::find(chosen.begin(), chosen.end(), form) == chosen.end()) chosen.push_back(form);
+    if (chosen.size() < 5 && std::find(chosen.begin(), chosen.end(), form) == chosen.end())
+      chosen.push_back(form);
   };
   for (const model::RangeTerm& term : terms) {
     for (const auto& element : term.forms.front().parts().elements) {
@@ -42,7 +46,8 @@ std::string nearest_ranges(const Tree& tree, const model::Session& session, std:
     add(form);
   }
   std::string text;
-  for (const std::string& form : chosen) text += (text.empty() ? "'" : ", '") + base::printable(form) + "'";
+  for (const std::string& form : chosen)
+    text += (text.empty() ? "'" : ", '") + base::printable(form) + "'";
   return text;
 }
 
@@ -55,9 +60,11 @@ class PrintedNames {
   }
 
   /// Is it the name of that range, or its path?
-  [[nodiscard]] bool are_of(const Tree& tree, const model::Session& session, std::uint32_t node) const {
+  [[nodiscard]] bool are_of(const Tree& tree, const model::Session& session,
+                            std::uint32_t node) const {
     std::vector<std::string> path;
-    for (const std::string_view name : path_of(tree, session, node)) path.push_back(base::printable(name));
+    for (const std::string_view name : path_of(tree, session, node))
+      path.push_back(base::printable(name));
     const std::string name(base::trim(path.back())), whole_path = base::join(path, " > ");
     const auto is_it = [&](const std::string& text) { return text == name || text == whole_path; };
     return std::ranges::any_of(written_, is_it);
@@ -68,8 +75,9 @@ class PrintedNames {
 };
 
 /// Ranges with a name that `ranges` includes as it is printed, and those inside them.
-void select_printed(const Tree& tree, const model::Session& session, const model::RangeSelection& ranges,
-                    std::vector<char>& selected, std::vector<char>& included) {
+void select_printed(const Tree& tree, const model::Session& session,
+                    const model::RangeSelection& ranges, std::vector<char>& selected,
+                    std::vector<char>& included) {
   const PrintedNames printed(ranges.include);
   std::vector<char> is_named(tree.nodes.size());
   for (const std::uint32_t node : tree.depth_first) {
@@ -86,7 +94,8 @@ void select_printed(const Tree& tree, const model::Session& session, const model
 
 }  // namespace
 
-base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session, const Options& options,
+base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Session& session,
+                                             const Options& options,
                                              std::vector<std::string>& notes) {
   const auto &include = options.ranges.include, &exclude = options.ranges.exclude;
   std::vector<char> selected(tree.nodes.size(), include.empty() ? 1 : 0);
@@ -103,30 +112,40 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
       selected[node] = 0;
     }
   }
-  const auto none = [](const std::vector<char>& list) { return std::find(list.begin(), list.end(), 1) == list.end(); };
-  if (!include.empty() && none(included)) select_printed(tree, session, options.ranges, selected, included);
+  const auto none = [](const std::vector<char>& list) {
+    return std::find(list.begin(), list.end(), 1) == list.end();
+  };
+  if (!include.empty() && none(included))
+    select_printed(tree, session, options.ranges, selected, included);
   if (!include.empty() && none(included)) {
-    const std::string what = "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
+    const std::string what =
+        "no range matches '" + base::join(model::written_of(include), "' or '") + "'";
     if (tree.nodes.empty()) {
-      return base::fail(base::Code::kNothingCaptured, what + ": the program recorded no NVTX range at all", {},
-                        "Check that the program opens NVTX ranges and that the part with them ran.");
+      return base::fail(
+          base::Code::kNothingCaptured, what + ": the program recorded no NVTX range at all", {},
+          "Check that the program opens NVTX ranges and that the part with them ran.");
     }
-    std::string hint = "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".";
+    std::string hint =
+        "Use one of the ranges seen: " + nearest_ranges(tree, session, include) + ".";
     for (const model::RangeTerm& term : include)  // a comma is part of a name
       if (term.written.find(',') != std::string::npos)
         hint += " For several ranges repeat the option: --include " +
-                base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") + ".";
+                base::replace_all(base::replace_all(term.written, ", ", ","), ",", " --include ") +
+                ".";
     return base::fail(base::Code::kNothingCaptured, what, {}, std::move(hint));
   }
   if (!tree.nodes.empty() && none(selected)) {
-    return base::fail(base::Code::kNothingCaptured, "every range that was included is also excluded", {},
-                      "Narrow the exclude expressions '" + base::join(model::written_of(exclude), "', '") + "'.");
+    return base::fail(
+        base::Code::kNothingCaptured, "every range that was included is also excluded", {},
+        "Narrow the exclude expressions '" + base::join(model::written_of(exclude), "', '") + "'.");
   }
-  const auto note = [&](const char* which, std::span<const model::RangeTerm> terms, const std::vector<char>& used) {
+  const auto note = [&](const char* which, std::span<const model::RangeTerm> terms,
+                        const std::vector<char>& used) {
     for (std::size_t i = 0; i < terms.size(); ++i) {
       if (used[i]) continue;
       notes.push_back(std::string(which) + " expression '" + terms[i].written +
-                      "' matched no range; nearest: " + nearest_ranges(tree, session, terms.subspan(i, 1)) + ".");
+                      "' matched no range; nearest: " +
+                      nearest_ranges(tree, session, terms.subspan(i, 1)) + ".");
     }
   };
   note("include", include, included);
@@ -134,7 +153,8 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
   return selected;
 }
 
-base::Result<std::vector<char>> select_kernels(const model::Session& session, const Options& options,
+base::Result<std::vector<char>> select_kernels(const model::Session& session,
+                                               const Options& options,
                                                std::vector<std::string>& notes) {
   const auto &include = options.kernels.include, &exclude = options.kernels.exclude;
   std::vector<char> selected(session.kernel_names.size(), include.empty() ? 1 : 0);
@@ -142,7 +162,8 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session, co
   for (std::size_t k = 0; k < session.kernel_names.size(); ++k) {
     const model::KernelName& name = session.kernel_names[k];
     const auto matches = [&](const model::KernelPattern& pattern) {
-      return pattern.matches(session.strings.view(name.demangled), session.strings.view(name.short_name),
+      return pattern.matches(session.strings.view(name.demangled),
+                             session.strings.view(name.short_name),
                              session.strings.view(name.mangled));
     };
     for (std::size_t i = 0; i < include.size(); ++i)
@@ -174,7 +195,8 @@ base::Result<std::vector<char>> select_kernels(const model::Session& session, co
     if (!found[i]) notes.push_back("kernel pattern '" + include[i].text() + "' matched no kernel.");
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
-    if (!used[i]) notes.push_back("kernel exclude pattern '" + exclude[i].text() + "' matched no kernel.");
+    if (!used[i])
+      notes.push_back("kernel exclude pattern '" + exclude[i].text() + "' matched no kernel.");
   }
   return selected;
 }

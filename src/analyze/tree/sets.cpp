@@ -10,11 +10,13 @@ namespace {
 /// Expands lists of innermost cells into the regions that contain them.
 class Expander {
  public:
-  Expander(const Tree& tree, const std::vector<RegionKey>& keys, Sets& sets) : tree_(tree), sets_(sets) {
+  Expander(const Tree& tree, const std::vector<RegionKey>& keys, Sets& sets)
+      : tree_(tree), sets_(sets) {
     regions_of_cell_.resize(tree.cells.size(), {kNone, kNone, kNone});
     for (std::uint32_t r = 0; r < keys.size(); ++r) {
       const std::size_t scope = keys[r].thread != kNone ? 2 : keys[r].process != kNone ? 1 : 0;
-      for (std::size_t i = keys[r].first; i < keys[r].last; ++i) regions_of_cell_[tree.node_cells[i]][scope] = r;
+      for (std::size_t i = keys[r].first; i < keys[r].last; ++i)
+        regions_of_cell_[tree.node_cells[i]][scope] = r;
     }
   }
 
@@ -25,9 +27,11 @@ class Expander {
       for (std::uint32_t c = entry & ~kInherited; c != kNone; c = tree_.cells[c].parent)
         cells_.push_back(c << 1 | (entry >> 31));
     }
-    std::sort(cells_.begin(), cells_.end());  // a cell that is also reached without inheritance comes first
-    cells_.erase(std::unique(cells_.begin(), cells_.end(), [](auto a, auto b) { return a >> 1 == b >> 1; }),
-                 cells_.end());
+    std::sort(cells_.begin(),
+              cells_.end());  // a cell that is also reached without inheritance comes first
+    cells_.erase(
+        std::unique(cells_.begin(), cells_.end(), [](auto a, auto b) { return a >> 1 == b >> 1; }),
+        cells_.end());
     parent_nodes_.clear();
     parent_cells_.clear();
     for (const std::uint32_t each : cells_) {
@@ -46,16 +50,17 @@ class Expander {
         if (region == kNone) continue;
         const bool inside_child =
             scope == 2 ? std::binary_search(parent_cells_.begin(), parent_cells_.end(), cell)
-                       : std::binary_search(parent_nodes_.begin(), parent_nodes_.end(), tree_.cells[cell].node);
+                       : std::binary_search(parent_nodes_.begin(), parent_nodes_.end(),
+                                            tree_.cells[cell].node);
         found_.push_back({region, !inside_child, (each & 1) != 0});
       }
     }
     std::sort(found_.begin(), found_.end(), [](const SetEntry& a, const SetEntry& b) {
       return a.region != b.region ? a.region < b.region : a.inherited < b.inherited;
     });
-    found_.erase(
-        std::unique(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.region == b.region; }),
-        found_.end());
+    found_.erase(std::unique(found_.begin(), found_.end(),
+                             [](const auto& a, const auto& b) { return a.region == b.region; }),
+                 found_.end());
     found_.push_back({sets_.total_region, false, false});
     sets_.entries.insert(sets_.entries.end(), found_.begin(), found_.end());
     sets_.begin.push_back(static_cast<std::uint32_t>(sets_.entries.size()));

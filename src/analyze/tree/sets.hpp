@@ -1,5 +1,6 @@
-// Sets: which regions a piece of GPU work counts in. Contexts with the same regions share a set, so that ten million
-// kernels need only a few thousand of them; sums are made per set and then handed to its regions.
+// Sets: which regions a piece of GPU work counts in. Contexts with the same regions share a set, so
+// that ten million kernels need only a few thousand of them; sums are made per set and then handed
+// to its regions.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct SetEntry {
   bool inherited;  ///< the launching thread only inherited the range
 };
 
-/// Besides the regions of the report there are two more: everything, and what lies outside all ranges.
+/// Besides the regions of the report there are two more: everything, and what lies outside all
+/// ranges.
 struct Sets {
   static constexpr std::uint32_t kUnattributed = 0;  ///< launched, but outside every range
   static constexpr std::uint32_t kNoLaunch = 1;      ///< its launch was not recorded
@@ -35,6 +37,7 @@ struct Sets {
 };
 
 /// O(contexts + sets x depth).
-[[nodiscard]] Sets build_sets(const Tree& tree, const Contexts& contexts, const std::vector<RegionKey>& keys);
+[[nodiscard]] Sets build_sets(const Tree& tree, const Contexts& contexts,
+                              const std::vector<RegionKey>& keys);
 
 }  // namespace rangescope::analyze

@@ -21,7 +21,10 @@ struct CellKey {
   model::StringId name;
   std::uint32_t kind;
   explicit CellKey(const Cell& of)
-      : parent(of.parent), domain(of.domain), name(of.name), kind(static_cast<std::uint32_t>(of.kind)) {}
+      : parent(of.parent),
+        domain(of.domain),
+        name(of.name),
+        kind(static_cast<std::uint32_t>(of.kind)) {}
 };
 
 /// A range on the stack of a thread's domain.
@@ -48,7 +51,8 @@ struct ThreadResult {
 /// One thread of the program: occurrences [begin, end) of the tree.
 class Sweep {
  public:
-  Sweep(const Session& session, const std::vector<std::uint32_t>& inside, Tree& tree, std::uint32_t thread, bool nested)
+  Sweep(const Session& session, const std::vector<std::uint32_t>& inside, Tree& tree,
+        std::uint32_t thread, bool nested)
       : session_(session), inside_(inside), tree_(tree), thread_(thread), nested_(nested) {}
 
   ThreadResult run(std::size_t begin, std::size_t end) {
@@ -81,18 +85,21 @@ class Sweep {
     std::map<std::pair<std::uint32_t, model::StringId>, std::uint64_t> unclosed;
     for (std::size_t o = begin; o < end; ++o) {
       const Range& range = session_.ranges[tree_.range_of[o]];
-      if (range.kind == RangeKind::kPushPop && range.end_ns == kOpen) ++unclosed[{range.domain, range.name}];
+      if (range.kind == RangeKind::kPushPop && range.end_ns == kOpen)
+        ++unclosed[{range.domain, range.name}];
     }
     std::map<std::pair<std::uint32_t, std::string>, std::vector<model::StringId>> alike;
     std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> counts;
     for (const auto& [name, count] : unclosed) {
-      const std::pair key(name.first, folded_name(session_.strings.view(name.second), FoldNames::kNumbers));
+      const std::pair key(name.first,
+                          folded_name(session_.strings.view(name.second), FoldNames::kNumbers));
       alike[key].push_back(name.second);
       counts[key] += count;
     }
     for (const auto& [key, names] : alike) {
       if (counts[key] < kRunaway) continue;
-      for (const model::StringId name : names) runaway_of_.emplace(std::pair(key.first, name), firsts_.size());
+      for (const model::StringId name : names)
+        runaway_of_.emplace(std::pair(key.first, name), firsts_.size());
       firsts_.push_back({kNone, kNone, 0});
     }
     result_.runaways.resize(firsts_.size());
@@ -137,18 +144,22 @@ class Sweep {
   void start_end(std::uint32_t occurrence, const Range& range) {
     tree_.parent[occurrence] = kNone;
     Cell& cell = enter(occurrence, range, kNone);
-    if (range.end_ns != kOpen) cell.exclusive_ns += static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
+    if (range.end_ns != kOpen)
+      cell.exclusive_ns += static_cast<std::uint64_t>(length_ns(range.start_ns, range.end_ns));
   }
 
   void push_pop(std::uint32_t occurrence, const Range& range) {
     auto& open = stack_of(range.domain).open;
-    // Whatever ends before this range ends cannot hold it, nor (if it overlaps) anything that starts from now on and is
-    // not in this range too: it leaves the stack for good.
+    // Whatever ends before this range ends cannot hold it, nor (if it overlaps) anything that
+    // starts from now on and is not in this range too: it leaves the stack for good.
     bool crosses = false;
-    // Of a framework's operators, one that begins where another ends is beside it, also with no length.
+    // Of a framework's operators, one that begins where another ends is beside it, also with no
+    // length.
     const std::uint32_t process = session_.threads[thread_].process;
-    const bool operators = process < session_.processes.size() && session_.processes[process].operators;
-    while (!open.empty() && (open.back().end < range.end_ns || (operators && open.back().end <= range.start_ns))) {
+    const bool operators =
+        process < session_.processes.size() && session_.processes[process].operators;
+    while (!open.empty() &&
+           (open.back().end < range.end_ns || (operators && open.back().end <= range.start_ns))) {
       crosses |= open.back().end > range.start_ns;
       leave(open.back());
       open.pop_back();
@@ -167,12 +178,13 @@ class Sweep {
         ++result_.deep;
       }
       if (range.end_ns != kOpen) {
-        parent.covered +=
-            static_cast<std::uint64_t>(length_ns(std::max(range.start_ns, parent.covered_until), range.end_ns));
+        parent.covered += static_cast<std::uint64_t>(
+            length_ns(std::max(range.start_ns, parent.covered_until), range.end_ns));
         parent.covered_until = std::max(parent.covered_until, range.end_ns);
       }
     }
-    const auto runaway = range.end_ns == kOpen ? runaway_of_.find({range.domain, range.name}) : runaway_of_.end();
+    const auto runaway =
+        range.end_ns == kOpen ? runaway_of_.find({range.domain, range.name}) : runaway_of_.end();
     if (runaway == runaway_of_.end()) {
       enter(occurrence, range, parent_cell);
     } else {
@@ -190,8 +202,10 @@ class Sweep {
     }
     if (range.end_ns != kOpen) ++open_[tree_.cell[occurrence]];
     const std::uint32_t inside = inside_.empty() ? kNone : inside_[tree_.range_of[occurrence]];
-    const auto covered = static_cast<std::uint64_t>(inside == kNone ? 0 : session_.unlisted_inside[inside].ns);
-    open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns, range.start_ns, covered, depth});
+    const auto covered =
+        static_cast<std::uint64_t>(inside == kNone ? 0 : session_.unlisted_inside[inside].ns);
+    open.push_back({occurrence, tree_.cell[occurrence], range.start_ns, range.end_ns,
+                    range.start_ns, covered, depth});
   }
 
   const Session& session_;
@@ -205,8 +219,9 @@ class Sweep {
   struct First {
     std::uint32_t occurrence, cell, depth;
   };
-  std::map<std::pair<std::uint32_t, model::StringId>, std::size_t> runaway_of_;  ///< by domain and name
-  std::vector<First> firsts_;                                                    ///< by runaway
+  std::map<std::pair<std::uint32_t, model::StringId>, std::size_t>
+      runaway_of_;             ///< by domain and name
+  std::vector<First> firsts_;  ///< by runaway
   ThreadResult result_;
 };
 
@@ -214,7 +229,8 @@ class Sweep {
 void add_unlisted(const Session& session, Tree& tree) {
   if (session.unlisted.empty()) return;
   std::vector<std::uint32_t> of_range(session.ranges.size(), kNone);
-  for (std::uint32_t u = 0; u < session.unlisted.size(); ++u) of_range[session.unlisted[u].range] = u;
+  for (std::uint32_t u = 0; u < session.unlisted.size(); ++u)
+    of_range[session.unlisted[u].range] = u;
   for (std::size_t o = 0; o < tree.range_of.size(); ++o) {
     const std::uint32_t u = of_range[tree.range_of[o]];
     if (u == kNone) continue;
@@ -243,7 +259,8 @@ void add_unlisted(const Session& session, Tree& tree) {
 std::vector<std::uint32_t> unlisted_inside(const Session& session) {
   if (session.unlisted_inside.empty()) return {};
   std::vector<std::uint32_t> out(session.ranges.size(), kNone);
-  for (std::uint32_t i = 0; i < session.unlisted_inside.size(); ++i) out[session.unlisted_inside[i].range] = i;
+  for (std::uint32_t i = 0; i < session.unlisted_inside.size(); ++i)
+    out[session.unlisted_inside[i].range] = i;
   return out;
 }
 
@@ -272,26 +289,28 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
   tree.parent.resize(tree.range_of.size());
   tree.cell.resize(tree.range_of.size());
 
-  const auto order =
-      largest_first(thread_count, [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; });
+  const auto order = largest_first(
+      thread_count, [&](std::size_t t) { return tree.thread_begin[t + 1] - tree.thread_begin[t]; });
   std::vector<ThreadResult> results(thread_count);
   const std::vector<std::uint32_t> inside = unlisted_inside(session);
   base::parallel_for(thread_count, session.ranges.size() < 20000 ? 1 : threads, [&](std::size_t i) {
     const std::size_t t = order[i];
     const std::size_t begin = tree.thread_begin[t], end = tree.thread_begin[t + 1];
-    sort_nearly(std::span(tree.range_of).subspan(begin, end - begin), [&](std::uint32_t a, std::uint32_t b) {
-      const Range &x = session.ranges[a], &y = session.ranges[b];
-      if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
-      if (x.end_ns != y.end_ns) return x.end_ns > y.end_ns;
-      return a < b;
-    });
+    sort_nearly(std::span(tree.range_of).subspan(begin, end - begin),
+                [&](std::uint32_t a, std::uint32_t b) {
+                  const Range &x = session.ranges[a], &y = session.ranges[b];
+                  if (x.start_ns != y.start_ns) return x.start_ns < y.start_ns;
+                  if (x.end_ns != y.end_ns) return x.end_ns > y.end_ns;
+                  return a < b;
+                });
     Sweep sweep(session, inside, tree, static_cast<std::uint32_t>(t), domains == Domains::kNested);
     results[t] = sweep.run(begin, end);
   });
 
   for (std::size_t t = 0; t < thread_count; ++t) {
     const auto base = static_cast<std::uint32_t>(tree.cells.size());
-    for (std::size_t o = tree.thread_begin[t]; o < tree.thread_begin[t + 1]; ++o) tree.cell[o] += base;
+    for (std::size_t o = tree.thread_begin[t]; o < tree.thread_begin[t + 1]; ++o)
+      tree.cell[o] += base;
     for (Cell cell : results[t].cells) {
       if (cell.parent != kNone) cell.parent += base;
       tree.cells.push_back(cell);
@@ -299,7 +318,8 @@ Tree build_tree(const Session& session, Domains domains, int threads) {
     tree.unclosed += results[t].unclosed;
     tree.crossing += results[t].crossing;
     tree.deep += results[t].deep;
-    tree.runaways.insert(tree.runaways.end(), results[t].runaways.begin(), results[t].runaways.end());
+    tree.runaways.insert(tree.runaways.end(), results[t].runaways.begin(),
+                         results[t].runaways.end());
   }
   add_unlisted(session, tree);
   return tree;
@@ -315,14 +335,16 @@ void link_nodes(Tree& tree, const Session& session) {
     cell.node = numbers.number(CellKey(key));
     if (cell.node == tree.nodes.size()) {
       const std::uint32_t depth = key.parent == kNone ? 0 : tree.nodes[key.parent].depth + 1;
-      tree.nodes.push_back({key.parent, cell.domain, cell.name, cell.kind, depth, cell.first_start_ns, cell.module});
+      tree.nodes.push_back(
+          {key.parent, cell.domain, cell.name, cell.kind, depth, cell.first_start_ns, cell.module});
     } else {
       Node& node = tree.nodes[cell.node];
       node.first_start_ns = std::min(node.first_start_ns, cell.first_start_ns);
     }
   }
 
-  // Siblings by first start, then by name; at the top the default domain first, and push/pop before start/end.
+  // Siblings by first start, then by name; at the top the default domain first, and push/pop before
+  // start/end.
   const std::size_t count = tree.nodes.size();
   Buckets children = bucket_sort(count, count + 1, [&](std::size_t n) -> std::size_t {
     return tree.nodes[n].parent == kNone ? count : tree.nodes[n].parent;
@@ -332,7 +354,9 @@ void link_nodes(Tree& tree, const Session& session) {
     if (x.parent == kNone) {
       if (x.domain != y.domain && (x.domain == 0 || y.domain == 0)) return x.domain == 0;
       if (x.domain != y.domain) {
-        const auto names = [&](const Node& n) { return session.strings.view(session.domains[n.domain].name); };
+        const auto names = [&](const Node& n) {
+          return session.strings.view(session.domains[n.domain].name);
+        };
         if (names(x) != names(y)) return names(x) < names(y);
         return x.domain < y.domain;
       }
@@ -358,7 +382,8 @@ void link_nodes(Tree& tree, const Session& session) {
     waiting.insert(waiting.end(), below.rbegin(), below.rend());
   }
 
-  Buckets cells = bucket_sort(tree.cells.size(), count, [&](std::size_t c) { return tree.cells[c].node; });
+  Buckets cells =
+      bucket_sort(tree.cells.size(), count, [&](std::size_t c) { return tree.cells[c].node; });
   for (std::size_t n = 0; n < count; ++n) {
     const auto own = cells.of(n);
     std::sort(own.begin(), own.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -370,7 +395,8 @@ void link_nodes(Tree& tree, const Session& session) {
   tree.node_begin = std::move(cells.begin);
 }
 
-std::vector<std::string_view> path_of(const Tree& tree, const Session& session, std::uint32_t node) {
+std::vector<std::string_view> path_of(const Tree& tree, const Session& session,
+                                      std::uint32_t node) {
   std::vector<std::string_view> path(tree.nodes[node].depth + 1);
   for (std::size_t i = path.size(); i-- > 0; node = tree.nodes[node].parent)
     path[i] = session.strings.view(tree.nodes[node].name);
@@ -383,7 +409,9 @@ model::RangeState state_of(const Tree& tree, const Session& session, std::uint32
     const auto found = session.plain_names.find(n.name);
     return session.strings.view(found == session.plain_names.end() ? n.name : found->second);
   };
-  const auto domain_of = [&](const Node& n) { return session.strings.view(session.domains[n.domain].name); };
+  const auto domain_of = [&](const Node& n) {
+    return session.strings.view(session.domains[n.domain].name);
+  };
   if (tree.nodes[node].kind == RangeKind::kStartEnd) {
     state.start_end.push_back({domain_of(tree.nodes[node]), plain(tree.nodes[node])});
     return state;
@@ -393,16 +421,18 @@ model::RangeState state_of(const Tree& tree, const Session& session, std::uint32
   for (std::size_t i = chain.size(); i-- > 0;) {
     const Node& each = tree.nodes[chain[i]];
     const std::string_view domain = domain_of(each);
-    auto stack =
-        std::find_if(state.push_pop.begin(), state.push_pop.end(), [&](const auto& s) { return s.domain == domain; });
-    if (stack == state.push_pop.end()) stack = state.push_pop.insert(state.push_pop.end(), {domain, {}});
+    auto stack = std::find_if(state.push_pop.begin(), state.push_pop.end(),
+                              [&](const auto& s) { return s.domain == domain; });
+    if (stack == state.push_pop.end())
+      stack = state.push_pop.insert(state.push_pop.end(), {domain, {}});
     stack->names.push_back(plain(each));
   }
   return state;
 }
 
 bool is_beside_program(const Session& session, const model::Range& range) {
-  if (range.thread >= session.threads.size() || range.domain >= session.domains.size()) return false;
+  if (range.thread >= session.threads.size() || range.domain >= session.domains.size())
+    return false;
   const std::uint32_t process = session.threads[range.thread].process;
   if (process >= session.processes.size() || !session.processes[process].operators) return false;
   const std::string_view domain = session.strings.view(session.domains[range.domain].name);
@@ -424,7 +454,8 @@ void name_by_payload(Session& session) {
     }
     const auto [at, added] = made.try_emplace({range.name, payload}, model::StringId{});
     if (added) {
-      at->second = session.strings.intern(std::string(session.strings.view(range.name)) + " [" + payload + "]");
+      at->second = session.strings.intern(std::string(session.strings.view(range.name)) + " [" +
+                                          payload + "]");
       session.plain_names.emplace(at->second, range.name);
     }
     range.name = at->second;

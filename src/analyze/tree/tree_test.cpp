@@ -107,11 +107,13 @@ TEST(Tree, AForgottenPopIsOneRegionHoweverOften) {
     }
     const auto report = analyze(b.session);
     const std::string first = numbered ? "step 0" : "step";
-    EXPECT_EQ(text_of(*report), "main: 0+1 0 0\n  " + first + ": 0+20000 0 0\n    work: 20000 80000 80000\n");
+    EXPECT_EQ(text_of(*report),
+              "main: 0+1 0 0\n  " + first + ": 0+20000 0 0\n    work: 20000 80000 80000\n");
     ASSERT_EQ(report->losses.size(), 2u);
     EXPECT_EQ(report->losses[1].kind.id(), "unbalanced_ranges");
     EXPECT_EQ(report->losses[1].count, 20000u);
-    EXPECT_TRUE(report->losses[1].detail.starts_with("20,000 ranges '" + first + "' of one thread pushed"))
+    EXPECT_TRUE(
+        report->losses[1].detail.starts_with("20,000 ranges '" + first + "' of one thread pushed"))
         << report->losses[1].detail;
   }
 }
@@ -147,7 +149,8 @@ TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
   ASSERT_EQ(report->regions.size(), kDeepest);
   EXPECT_EQ(report->regions.front().wall.inclusive_ns, 2000);
   EXPECT_EQ(report->regions.back().occurrences, 1000 - static_cast<std::int64_t>(kDeepest) + 1);
-  EXPECT_EQ(report->regions.back().wall.inclusive_ns, 2000 - 2 * (static_cast<double>(kDeepest) - 1));
+  EXPECT_EQ(report->regions.back().wall.inclusive_ns,
+            2000 - 2 * (static_cast<double>(kDeepest) - 1));
   double exclusive = 0;
   for (const auto& region : report->regions) exclusive += region.wall.exclusive_ns;
   EXPECT_EQ(exclusive, 2000);
@@ -204,9 +207,10 @@ TEST(Tree, ProcessesAndThreadsHaveRegionsOfTheirOwn) {
   options.aggregate = false;
   options.per_process = false;
   options.per_thread = true;
-  EXPECT_EQ(tree_text(b.session, options),
-            "step: 2 30 30 p0\nstep: 1 40 30 p1\n  io: 1 10 10 p1\n"
-            "step: 1 10 10 p0 t11\nstep: 1 20 20 p0 t12\nstep: 1 40 30 p1 t21\n  io: 1 10 10 p1 t21\n");
+  EXPECT_EQ(
+      tree_text(b.session, options),
+      "step: 2 30 30 p0\nstep: 1 40 30 p1\n  io: 1 10 10 p1\n"
+      "step: 1 10 10 p0 t11\nstep: 1 20 20 p0 t12\nstep: 1 40 30 p1 t21\n  io: 1 10 10 p1 t21\n");
   const auto report = analyze(b.session);
   EXPECT_EQ(report->regions[0].threads, 3);
   EXPECT_EQ(report->regions[0].processes, 2);
@@ -219,8 +223,8 @@ TEST(Tree, DamagedRangesAreLeftOutAndCounted) {
   b.range(t, "good", 0, 10);
   b.range(t, "backward", 10, 5);
   b.range(77, "foreign", 0, 5);
-  b.session.ranges.push_back(
-      {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max() - 1, 0, t});
+  b.session.ranges.push_back({std::numeric_limits<std::int64_t>::min(),
+                              std::numeric_limits<std::int64_t>::max() - 1, 0, t});
   const auto report = analyze(b.session);
   ASSERT_TRUE(report);
   ASSERT_EQ(report->losses.size(), 2u);
@@ -260,7 +264,8 @@ TEST(Statistics, HistogramsWhereAskedFor) {
   const auto report = analyze(b.session, options);
   const auto& bins = report->regions[0].wall.histogram;
   ASSERT_EQ(bins.size(), model::kLengthBounds.size() + 1);
-  EXPECT_EQ((std::vector<std::uint64_t>{bins[0], bins[1], bins[2]}), (std::vector<std::uint64_t>{2, 2, 1}))
+  EXPECT_EQ((std::vector<std::uint64_t>{bins[0], bins[1], bins[2]}),
+            (std::vector<std::uint64_t>{2, 2, 1}))
       << "up to 1 us, 10 us, 25 us; bounds are inside";
   EXPECT_EQ(bins[14], 1u) << "up to 250 ms";
   EXPECT_TRUE(std::is_sorted(model::kLengthBounds.begin(), model::kLengthBounds.end()));
@@ -274,14 +279,16 @@ TEST(Filter, PicksRegionsAndKeepsTheirNumbers) {
   b.range(t, "attention", 12, 15);
   b.range(t, "prefill", 200, 300);
   b.range(t, "request", 0, 300, "", RangeKind::kStartEnd);
-  const auto with = [&](const std::vector<std::string>& include, const std::vector<std::string>& exclude) {
+  const auto with = [&](const std::vector<std::string>& include,
+                        const std::vector<std::string>& exclude) {
     Options options;
     options.ranges = *model::RangeSelection::parse(include, exclude);
     return tree_text(b.session, options);
   };
   EXPECT_EQ(with({"decode/"}, {}), "decode: 1 100 90\n  layer0: 1 10 7\n    attention: 1 3 3\n");
   EXPECT_EQ(with({"decode]"}, {}), "decode: 1 100 90\n");
-  EXPECT_EQ(with({"layer0/"}, {}), "layer0: 1 10 7\n  attention: 1 3 3\n");  // the whole path stands in `path`
+  EXPECT_EQ(with({"layer0/"}, {}),
+            "layer0: 1 10 7\n  attention: 1 3 3\n");  // the whole path stands in `path`
   EXPECT_EQ(with({"decode/"}, {"layer0/"}), "decode: 1 100 90\n");
   EXPECT_EQ(with({}, {"decode/"}), "prefill: 1 100 100\n~request: 1 300 300\n");
   EXPECT_EQ(with({"request"}, {}), "~request: 1 300 300\n");
@@ -300,9 +307,11 @@ TEST(Filter, ThatMatchesNothingNamesTheNearestAndInventsNoRow) {
   EXPECT_EQ(report.error().code, base::Code::kNothingCaptured);
   EXPECT_EQ(report.error().what, "no range matches 'decod/'");
   EXPECT_EQ(report.error().hint, "Use one of the ranges seen: 'decode/', 'prefill/'.");
-  options.ranges = *model::RangeSelection::parse({"decode,prefill"});  // ncu's grammar: start/end ranges
+  options.ranges =
+      *model::RangeSelection::parse({"decode,prefill"});  // ncu's grammar: start/end ranges
   EXPECT_EQ(analyze(b.session, options).error().hint,
-            "Use one of the ranges seen: 'decode/', 'prefill/'. For several ranges repeat the option: --include decode "
+            "Use one of the ranges seen: 'decode/', 'prefill/'. For several ranges repeat the "
+            "option: --include decode "
             "--include prefill.");
   options.ranges = *model::RangeSelection::parse({"decode/"}, {"decode/"});
   EXPECT_EQ(analyze(b.session, options).error().code, base::Code::kNothingCaptured);
@@ -313,7 +322,8 @@ TEST(Filter, ThatMatchesNothingNamesTheNearestAndInventsNoRow) {
   EXPECT_NE(report->notes[0].find("'nosuch' matched no range"), std::string::npos);
 }
 
-// --- against brute force -------------------------------------------------------------------------------------------
+// --- against brute force
+// -------------------------------------------------------------------------------------------
 
 struct Oracle {
   std::int64_t occurrences = 0, unclosed = 0;
@@ -334,7 +344,8 @@ std::map<std::string, Oracle> brute_force(const model::Session& s, bool nested) 
     if (range.kind == RangeKind::kStartEnd) continue;
     for (std::size_t p = 0; p < n; ++p) {
       const auto& other = s.ranges[p];
-      if (other.kind == RangeKind::kStartEnd || other.thread != range.thread || !precedes(p, r)) continue;
+      if (other.kind == RangeKind::kStartEnd || other.thread != range.thread || !precedes(p, r))
+        continue;
       if (!nested && other.domain != range.domain) continue;
       if (other.start_ns > range.start_ns || other.end_ns < range.end_ns) continue;
       if (parent[r] == n || precedes(parent[r], p)) parent[r] = p;
@@ -343,7 +354,8 @@ std::map<std::string, Oracle> brute_force(const model::Session& s, bool nested) 
   const auto path = [&](std::size_t r) {
     std::string text;
     for (std::size_t p = r; p != n; p = parent[p]) {
-      text = std::to_string(s.ranges[p].domain) + "@" + std::string(s.strings.view(s.ranges[p].name)) + ">" + text;
+      text = std::to_string(s.ranges[p].domain) + "@" +
+             std::string(s.strings.view(s.ranges[p].name)) + ">" + text;
     }
     return (s.ranges[r].kind == RangeKind::kStartEnd ? "~" : "") + text;
   };
@@ -357,7 +369,8 @@ std::map<std::string, Oracle> brute_force(const model::Session& s, bool nested) 
     }
     ++region.occurrences;
     region.lengths.push_back(range.end_ns - range.start_ns);
-    for (std::int64_t t = range.start_ns; t < range.end_ns; ++t) {  // times are small in these traces
+    for (std::int64_t t = range.start_ns; t < range.end_ns;
+         ++t) {  // times are small in these traces
       bool covered = false;
       for (std::size_t c = 0; c < n && !covered; ++c) {
         covered = parent[c] == r && s.ranges[c].start_ns <= t && t < s.ranges[c].end_ns;
@@ -373,7 +386,8 @@ double quantile_of_tree(std::vector<std::int64_t> v, double p) {
   const double h = static_cast<double>(v.size() - 1) * p;
   const auto low = static_cast<std::size_t>(h);
   const std::size_t high = std::min(low + 1, v.size() - 1);
-  return static_cast<double>(v[low]) + (h - static_cast<double>(low)) * static_cast<double>(v[high] - v[low]);
+  return static_cast<double>(v[low]) +
+         (h - static_cast<double>(low)) * static_cast<double>(v[high] - v[low]);
 }
 
 TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
@@ -384,13 +398,15 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
     std::vector<std::uint32_t> threads;
     for (int p = 0; p < 2; ++p) {
       const auto process = b.process(static_cast<std::uint32_t>(p + 1));
-      for (int t = 0; t < 2; ++t) threads.push_back(b.thread(process, static_cast<std::uint32_t>(t)));
+      for (int t = 0; t < 2; ++t)
+        threads.push_back(b.thread(process, static_cast<std::uint32_t>(t)));
     }
     const int ranges = pick(60), horizon = 8 + pick(60);
     for (int i = 0; i < ranges; ++i) {
       const int start = pick(horizon), length = pick(3) == 0 ? 0 : pick(horizon);
       const bool open = pick(12) == 0;
-      b.range(threads[static_cast<std::size_t>(pick(4))], std::string(1, static_cast<char>('a' + pick(4))), start,
+      b.range(threads[static_cast<std::size_t>(pick(4))],
+              std::string(1, static_cast<char>('a' + pick(4))), start,
               open ? model::kOpen : start + length, pick(4) == 0 ? "D" : "",
               pick(6) == 0 ? RangeKind::kStartEnd : RangeKind::kPushPop);
     }
@@ -409,17 +425,19 @@ TEST(TreeProperty, AgreesWithBruteForceOnRandomTraces) {
           if (b.session.strings.view(b.session.domains[d].name) == region.domain) domain = d;
         }
         std::string& key = keys[region.id];
-        key = (region.parent == kNone ? "" : keys[region.parent]) + std::to_string(domain) + "@" + region.path.back() +
-              ">";
+        key = (region.parent == kNone ? "" : keys[region.parent]) + std::to_string(domain) + "@" +
+              region.path.back() + ">";
         if (region.kind == RangeKind::kStartEnd) key = "~" + key;
         const auto found = expected.find(key);
         ASSERT_NE(found, expected.end()) << key;
         const Oracle& oracle = found->second;
         EXPECT_EQ(region.occurrences, oracle.occurrences) << key;
         EXPECT_EQ(region.unclosed, oracle.unclosed) << key;
-        EXPECT_EQ(region.wall.exclusive_ns, static_cast<double>(oracle.exclusive)) << key << " trial " << trial;
+        EXPECT_EQ(region.wall.exclusive_ns, static_cast<double>(oracle.exclusive))
+            << key << " trial " << trial;
         if (oracle.lengths.empty()) continue;
-        EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.median, quantile_of_tree(oracle.lengths, 0.5));
+        EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.median,
+                         quantile_of_tree(oracle.lengths, 0.5));
         EXPECT_DOUBLE_EQ(region.wall.per_occurrence_ns.p95, quantile_of_tree(oracle.lengths, 0.95));
       }
     }

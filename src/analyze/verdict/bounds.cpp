@@ -1,4 +1,5 @@
-// The GPU has work: what bounds it, what warps of its kernels wait for, and how much of the work was needed.
+// The GPU has work: what bounds it, what warps of its kernels wait for, and how much of the work
+// was needed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,16 +48,19 @@ double above_roof(const Case& known, std::size_t row) {
          std::max(0.0, 1 - std::max(*bound->memory, *bound->compute));
 }
 
-/// Counters of a range as a whole that was measured without a timeline: its time holds the gaps between kernels.
+/// Counters of a range as a whole that was measured without a timeline: its time holds the gaps
+/// between kernels.
 bool hardly_used(const model::Region& region) {
   const bool timeline = region.gpu && region.gpu->busy_ns_per_occurrence.median > 0;
   return !timeline && std::max(*region.bound->memory, *region.bound->compute) < kHardlyUsed;
 }
 
 void add_counters(const model::Region& region, model::Verdict& verdict) {
-  for (const char* name : {"launch__waves_per_multiprocessor", "dram_bytes_per_s", "occupancy", "sm_active",
-                           "tensor_active", "dram_throughput", "sm_throughput", "memory_throughput"}) {
-    if (const auto* metric = model::known_metric(region.metrics, name)) verdict.evidence[name] = metric->value;
+  for (const char* name :
+       {"launch__waves_per_multiprocessor", "dram_bytes_per_s", "occupancy", "sm_active",
+        "tensor_active", "dram_throughput", "sm_throughput", "memory_throughput"}) {
+    if (const auto* metric = model::known_metric(region.metrics, name))
+      verdict.evidence[name] = metric->value;
   }
 }
 
@@ -65,7 +69,8 @@ std::string waits_text(const model::Region& region) {
   constexpr std::string_view kStall = "stall_";
   const std::pair<const std::string, model::Metric>* most = nullptr;
   for (const auto& each : region.metrics) {
-    const bool waits = each.first.starts_with(kStall) && each.first != "stall_selected" && each.second.absent.empty();
+    const bool waits = each.first.starts_with(kStall) && each.first != "stall_selected" &&
+                       each.second.absent.empty();
     if (waits && (most == nullptr || each.second.value > most->second.value)) most = &each;
   }
   if (most != nullptr) {
@@ -74,22 +79,25 @@ std::string waits_text(const model::Region& region) {
     return fmt::format("warps wait mostly for {} ({:.1f} per issue)", name, most->second.value);
   }
   const auto* occupancy = model::known_metric(region.metrics, "occupancy");
-  if (occupancy != nullptr && occupancy->value < kOccupied) return "occupancy " + share_text(occupancy->value);
+  if (occupancy != nullptr && occupancy->value < kOccupied)
+    return "occupancy " + share_text(occupancy->value);
   return {};
 }
 
 void say_bound(const Case& known, std::size_t row, std::vector<model::Verdict>& out) {
   const model::Region& region = known.region(row);
   const model::Bound& bound = *region.bound;
-  const std::string kind =
-      bound_kind(bound) == "latency_bound" && hardly_used(region) ? "hardly_used" : bound_kind(bound);
+  const std::string kind = bound_kind(bound) == "latency_bound" && hardly_used(region)
+                               ? "hardly_used"
+                               : bound_kind(bound);
   const std::string shares = bound_shares(bound);
   std::string text, metrics;
   if (kind == "memory_bound") {
     text = fmt::format("memory-bound{}: {}", level_of(bound), shares);
     metrics = "memory,cache";
   } else if (kind == "compute_bound") {
-    text = fmt::format("compute-bound ({}): {}", bound.kind.substr(bound.kind.find(' ') + 1), shares);
+    text =
+        fmt::format("compute-bound ({}): {}", bound.kind.substr(bound.kind.find(' ') + 1), shares);
     metrics = bound.kind.find("tensor") != std::string::npos ? "tensor" : "instructions";
   } else if (kind == "balanced") {
     text = fmt::format("memory and compute alike limit it: {}", shares);
@@ -127,7 +135,8 @@ const model::KernelRow* worst_kernel(const model::Region& region) {
 std::string place_of(const model::KernelRow& kernel, const std::string& reason) {
   const model::StallLine* most = nullptr;
   for (const model::StallLine& line : kernel.stalls->lines)
-    if (line.reason == reason && (most == nullptr || line.reason_share > most->reason_share)) most = &line;
+    if (line.reason == reason && (most == nullptr || line.reason_share > most->reason_share))
+      most = &line;
   if (most == nullptr) return {};
   return " at " + base::printable(model::place_text(*most));
 }
@@ -136,7 +145,8 @@ std::string place_of(const model::KernelRow& kernel, const std::string& reason) 
 
 void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   bool any = false;
-  for (const std::size_t row : known.worst([&](std::size_t row) { return above_roof(known, row); })) {
+  for (const std::size_t row :
+       known.worst([&](std::size_t row) { return above_roof(known, row); })) {
     say_bound(known, row, out);
     any = true;
   }
@@ -145,11 +155,13 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   const auto full = [&](std::size_t row) {
     const model::Region& region = known.region(row);
     const double busy = busy_total(known, row);
-    // Kernels of NCCL that wait for another rank keep the GPU, but not at work: that is the straggler's.
+    // Kernels of NCCL that wait for another rank keep the GPU, but not at work: that is the
+    // straggler's.
     const double waits = region.communication ? region.communication->wait_ns : 0;
     const double copies = region.gpu ? copies_alone_ns(*region.gpu) : 0;  // judged by themselves
     const double others = std::min(waits + copies, busy);
-    const double share = region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - others / busy) : 0;
+    const double share =
+        region.steady && busy > 0 ? region.steady->busy_share.value_or(0) * (1 - others / busy) : 0;
     return share >= kGpuFull ? (busy - others) / known.gpus_side_by_side(row) : 0.0;
   };
   for (const std::size_t row : known.worst(full, 1)) {
@@ -159,23 +171,26 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
     // Kernels of NCCL wait for the other ranks: counters of this GPU do not say for whom.
     const bool nccl = region.gpu && region.gpu->nccl_ns > region.gpu->kernel_ns / 2;
     const std::string kernel = known.largest_kernel(row);
-    std::string text = busy <= 1
-                           ? fmt::format("GPU-bound: the GPU is busy {} of its time{}", share_text(busy),
-                                         region.steady->left_out > 0 ? " in steady state" : "")
-                           : fmt::format("asynchronous: its GPU work takes {:.1f}x its CPU time; GPU-bound", busy);
+    std::string text =
+        busy <= 1
+            ? fmt::format("GPU-bound: the GPU is busy {} of its time{}", share_text(busy),
+                          region.steady->left_out > 0 ? " in steady state" : "")
+            : fmt::format("asynchronous: its GPU work takes {:.1f}x its CPU time; GPU-bound", busy);
     if (nccl)
       text += "; NCCL's kernels transfer and wait for the last rank";
     else if (!kernel.empty())
       text += "; largest kernel " + kernel;
     model::Verdict verdict = known.about("gpu_bound", row, text, full(row));
-    verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share}, {"gpu_busy_ns", busy_total(known, row)}};
+    verdict.evidence = {{"gpu_busy_share", *region.steady->busy_share},
+                        {"gpu_busy_ns", busy_total(known, row)}};
     if (!nccl) verdict.next = known.measure_again("roofline", &region);
     out.push_back(std::move(verdict));
     return;
   }
   const auto& kernels = known.report().kernel_counters;
-  if (std::any_of(kernels.begin(), kernels.end(),
-                  [](const auto& kernel) { return kernel.bound && kernel.bound->kind != "unknown"; }))
+  if (std::any_of(kernels.begin(), kernels.end(), [](const auto& kernel) {
+        return kernel.bound && kernel.bound->kind != "unknown";
+      }))
     return;  // the line of the kernel tells more
   const auto measured = [&](std::size_t row) {
     const model::Region& region = known.region(row);
@@ -184,9 +199,11 @@ void find_bounds(const Case& known, std::vector<model::Verdict>& out) {
   };
   for (const std::size_t row : known.worst(measured, 1)) {
     const model::Region& region = known.region(row);
-    model::Verdict verdict = known.about("bound_unknown", row, unknown_text(*region.bound), std::nullopt);
+    model::Verdict verdict =
+        known.about("bound_unknown", row, unknown_text(*region.bound), std::nullopt);
     verdict.severity = model::Weight::kNote;
-    if (const double busy = busy_total(known, row); busy > 0) verdict.evidence["gpu_busy_ns"] = busy;
+    if (const double busy = busy_total(known, row); busy > 0)
+      verdict.evidence["gpu_busy_ns"] = busy;
     verdict.next = known.measure_again("roofline,speed_of_light", &region);
     out.push_back(std::move(verdict));
   }
@@ -196,7 +213,8 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
   const auto executed = [](const model::Region& region) {
     double flop = 0;
     for (const auto& [name, metric] : region.metrics)
-      if (name.starts_with("flop_") && metric.unit == "FLOP" && metric.absent.empty()) flop += metric.value;
+      if (name.starts_with("flop_") && metric.unit == "FLOP" && metric.absent.empty())
+        flop += metric.value;
     return flop;
   };
   const auto saves = [&](std::size_t row) {
@@ -209,10 +227,11 @@ void find_padding(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(saves, 1)) {
     const model::Region& region = known.region(row);
     const double done = executed(region), useful = *region.utilization->useful_flop;
-    model::Verdict verdict = known.about("padding", row,
-                                         fmt::format("executes {:.1f}x the FLOPs it needs: {} for {}", done / useful,
-                                                     base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
-                                         saves(row));
+    model::Verdict verdict =
+        known.about("padding", row,
+                    fmt::format("executes {:.1f}x the FLOPs it needs: {} for {}", done / useful,
+                                base::format_si(done, "FLOP"), base::format_si(useful, "FLOP")),
+                    saves(row));
     verdict.evidence = {{"executed_flop", done}, {"useful_flop", useful}};
     verdict.next = known.measure_again("tensor", &region);
     out.push_back(std::move(verdict));
@@ -229,11 +248,11 @@ void find_stalls(const Case& known, std::vector<model::Verdict>& out) {
     const model::KernelRow& kernel = *worst_kernel(known.region(row));
     const model::StallShare& top = *model::top_stall(*kernel.stalls);
     const std::string& name = kernel.label.empty() ? kernel.short_name : kernel.label;
-    model::Verdict verdict =
-        known.about("stalls", row,
-                    fmt::format("{} {}{}, in {}", share_text(top.share), top.reason, place_of(kernel, top.reason),
-                                base::elide(base::printable(name), 48)),
-                    saves(row));
+    model::Verdict verdict = known.about(
+        "stalls", row,
+        fmt::format("{} {}{}, in {}", share_text(top.share), top.reason,
+                    place_of(kernel, top.reason), base::elide(base::printable(name), 48)),
+        saves(row));
     verdict.severity = model::Weight::kWarning;
     verdict.evidence = {{"stall_share", top.share},
                         {"samples", static_cast<double>(kernel.stalls->samples)},

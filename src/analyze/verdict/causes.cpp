@@ -33,15 +33,18 @@ std::string part_text(const model::CpuPart& part, double kernels) {
   if (part.kind == "python") return "Python";
   if (part.kind == "native") return part.name == "[kernel]" ? "the operating system" : part.name;
   if (part.name == "GIL" && part.kind != "cuda") return "waiting for the GIL";
-  if (part.kind != "cuda") return part.name == "preempted" ? "runnable (waiting for a CPU)" : "waiting: " + part.name;
+  if (part.kind != "cuda")
+    return part.name == "preempted" ? "runnable (waiting for a CPU)" : "waiting: " + part.name;
   if (part.name != "launch") return "CUDA calls: " + part.name;
   if (!(kernels > 0)) return "launching";
-  return fmt::format("launching ({}, {} each)", base::counted(static_cast<std::uint64_t>(kernels), "kernel"),
+  return fmt::format("launching ({}, {} each)",
+                     base::counted(static_cast<std::uint64_t>(kernels), "kernel"),
                      base::format_ns(part.ns / kernels));
 }
 
 std::string share_text(double share) {
-  return share >= 0.0995 && share < 0.995 ? fmt::format("{:.0f} %", share * 100) : base::format_share(share);
+  return share >= 0.0995 && share < 0.995 ? fmt::format("{:.0f} %", share * 100)
+                                          : base::format_share(share);
 }
 
 double kernel_ns(const model::Region& region) {
@@ -55,15 +58,19 @@ std::string bound_kind(const model::Bound& bound) {
 }
 
 std::string bound_shares(const model::Bound& bound) {
-  return fmt::format("memory {}, compute {} of peak", share_text(*bound.memory), share_text(*bound.compute));
+  return fmt::format("memory {}, compute {} of peak", share_text(*bound.memory),
+                     share_text(*bound.compute));
 }
 
 std::string bound_text(const model::Bound& bound, std::string_view more) {
-  return fmt::format("{} ({}{})", base::replace_all(bound_kind(bound), "_", "-"), bound_shares(bound), more);
+  return fmt::format("{} ({}{})", base::replace_all(bound_kind(bound), "_", "-"),
+                     bound_shares(bound), more);
 }
 
 std::string cpu_causes(const model::Region& region) {
-  return region.cpu ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0) : "";
+  return region.cpu
+             ? cpu_causes(*region.cpu, region.gpu ? static_cast<double>(region.gpu->kernels) : 0)
+             : "";
 }
 
 std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_service) {
@@ -71,20 +78,22 @@ std::string cpu_causes(const model::CpuWork& cpu, double kernels, bool of_servic
   std::vector<std::string> texts;
   for (const model::CpuPart& part : cpu.parts) {
     if (part.ns < kPart * wall || texts.size() == 3) break;
-    if (cpu.samples < kEnough && (part.kind == "python" || part.kind == "native")) continue;  // others are recorded
+    if (cpu.samples < kEnough && (part.kind == "python" || part.kind == "native"))
+      continue;  // others are recorded
     texts.push_back(share_text(part.ns / wall) + " " + base::printable(part_text(part, kernels)));
   }
   std::string text = base::join(texts, ", ");
-  const auto hottest = std::max_element(cpu.functions.begin(), cpu.functions.end(),
-                                        [](const auto& a, const auto& b) { return a.self_ns < b.self_ns; });
+  const auto hottest =
+      std::max_element(cpu.functions.begin(), cpu.functions.end(),
+                       [](const auto& a, const auto& b) { return a.self_ns < b.self_ns; });
   if (text.empty() || cpu.samples < kEnough || hottest == cpu.functions.end()) return text;
   if (hottest->name.starts_with('[')) return text;
   const double busy = wall - cpu.waiting.ns;
   const bool of_wall = hottest->self_ns >= kHottest * wall;
   if (!of_wall && (!of_service || hottest->self_ns < kHottest * busy)) return text;
   return text + "; hottest function " + base::printable(function_text(*hottest)) + ", " +
-         share_text(hottest->self_ns / (of_wall ? wall : busy)) + (of_wall ? "" : " of the CPU time") +
-         caller_text(*hottest);
+         share_text(hottest->self_ns / (of_wall ? wall : busy)) +
+         (of_wall ? "" : " of the CPU time") + caller_text(*hottest);
 }
 
 }  // namespace rangescope::analyze

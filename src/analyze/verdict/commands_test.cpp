@@ -27,7 +27,8 @@ TEST(Commands, CountersAreMeasuredInARangeOfTheProgram) {
   };
   const std::vector<std::string> found = commands(false);
   ASSERT_FALSE(found.empty());
-  for (const std::string& command : found) EXPECT_TRUE(command.ends_with(" --include step -- ./app")) << command;
+  for (const std::string& command : found)
+    EXPECT_TRUE(command.ends_with(" --include step -- ./app")) << command;
   EXPECT_TRUE(commands(true).empty());
 }
 

@@ -1,4 +1,5 @@
-// The GPU has nothing to do: it waits for the CPU, for launches, for synchronization, or for copies.
+// The GPU has nothing to do: it waits for the CPU, for launches, for synchronization, or for
+// copies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,9 +20,9 @@ using base::format_ns;
 /// Settled occurrences of a region and how the GPU spent them.
 struct Settled {
   double busy_share = 0;
-  double each_ns = 0;       ///< the median one
-  double wall_ns = 0;       ///< of all settled occurrences, those included that counters slowed
-  double idle_ns = 0;       ///< of `wall_ns`, on each of the threads or processes that run side by side
+  double each_ns = 0;  ///< the median one
+  double wall_ns = 0;  ///< of all settled occurrences, those included that counters slowed
+  double idle_ns = 0;  ///< of `wall_ns`, on each of the threads or processes that run side by side
   double kernels_each = 0;  ///< in one occurrence
 };
 
@@ -32,8 +33,8 @@ struct Whole {
   double span_ns;  ///< from the first to the last GPU work, the mean of its GPUs
 };
 
-// Recorded natively there is one region, which begins with the program and ends with it; in files of others there is
-// none.
+// Recorded natively there is one region, which begins with the program and ends with it; in files
+// of others there is none.
 std::optional<Whole> whole_program(const model::Report& report) {
   const bool region = model::is_program(report) && report.regions.front().occurrences == 1;
   if (!region && (!report.regions.empty() || report.run.duration_ns <= 0)) return std::nullopt;
@@ -46,7 +47,8 @@ std::optional<Whole> whole_program(const model::Report& report) {
 
 std::optional<Settled> settled_of(const Case& known, std::size_t row) {
   const model::Region& region = known.region(row);
-  if (!region.gpu || !region.steady || !region.steady->busy_share || region.steady->occurrences <= 0)
+  if (!region.gpu || !region.steady || !region.steady->busy_share ||
+      region.steady->occurrences <= 0)
     return std::nullopt;
   if (region.gpu->partial && region.gpu->recorded_occurrences <= 0) return std::nullopt;
   const model::GpuWork& gpu = *region.gpu;
@@ -55,16 +57,20 @@ std::optional<Settled> settled_of(const Case& known, std::size_t row) {
   out.busy_share = *region.steady->busy_share;
   out.each_ns = region.steady->wall_ns.median;
   out.wall_ns = region.steady->wall_ns.mean *
-                static_cast<double>(std::max(region.occurrences - region.steady->left_out, region.steady->occurrences));
-  out.idle_ns =
-      std::min(known.gpu_idle_ns(), out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row));
-  if (const auto whole = whole_program(known.report())) {  // before and behind it nothing waits for the CPU
+                static_cast<double>(std::max(region.occurrences - region.steady->left_out,
+                                             region.steady->occurrences));
+  out.idle_ns = std::min(known.gpu_idle_ns(),
+                         out.wall_ns * std::max(0.0, 1 - out.busy_share) / known.side_by_side(row));
+  if (const auto whole =
+          whole_program(known.report())) {  // before and behind it nothing waits for the CPU
     out.busy_share = std::min(1.0, gpu.busy_ns / gpu.span_ns);
     out.each_ns = out.wall_ns = whole->span_ns;
     out.idle_ns = std::min(known.gpu_idle_ns(), whole->span_ns * (1 - out.busy_share));
   }
-  const auto recorded = static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
-  if (recorded > 0 && gpu.kernels > 0) out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
+  const auto recorded =
+      static_cast<double>(gpu.partial ? gpu.recorded_occurrences : region.occurrences);
+  if (recorded > 0 && gpu.kernels > 0)
+    out.kernels_each = static_cast<double>(gpu.kernels) / recorded;
   return out;
 }
 
@@ -85,26 +91,30 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     const model::GpuWork& gpu = *region.gpu;
     const double kernels = std::max(1.0, static_cast<double>(gpu.kernels));
-    const double launching = gpu.launch_ns / region.wall.inclusive_ns, each = gpu.launch_ns / kernels;
+    const double launching = gpu.launch_ns / region.wall.inclusive_ns,
+                 each = gpu.launch_ns / kernels;
     const double kernel = gpu.kernel_ns / kernels;
-    // Launches wait for the GPU nearly as long as their calls take; where not, a few calls loaded code or allocated.
+    // Launches wait for the GPU nearly as long as their calls take; where not, a few calls loaded
+    // code or allocated.
     const double latency = gpu.launch_latency_ns ? gpu.launch_latency_ns->median : 0;
     const bool alike = !(latency > 0) || each < kFewLong * latency;
-    const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 && settled.kernels_each >= kManyKernels &&
-                              launching >= kLaunching && kernel < each && alike;
-    const std::string busy =
-        fmt::format("the GPU is busy {} of {}{}", share_text(settled.busy_share), format_ns(settled.each_ns),
-                    region.occurrences <= 1 ? ""
-                    : settles(region)       ? " per instance in steady state"
-                                            : " per instance");
-    model::Verdict verdict = launch_bound
-                                 ? known.about("launch_bound", row,
-                                               fmt::format("launch-bound: a kernel takes {}, its launch {}; {}",
-                                                           format_ns(kernel), format_ns(each), busy),
-                                               settled.idle_ns)
-                                 : known.about("waits_for_cpu", row, "CPU-bound: " + busy, settled.idle_ns);
+    const bool launch_bound = !gpu.partial && gpu.graph_launches <= 0 &&
+                              settled.kernels_each >= kManyKernels && launching >= kLaunching &&
+                              kernel < each && alike;
+    const std::string busy = fmt::format("the GPU is busy {} of {}{}",
+                                         share_text(settled.busy_share), format_ns(settled.each_ns),
+                                         region.occurrences <= 1 ? ""
+                                         : settles(region)       ? " per instance in steady state"
+                                                                 : " per instance");
+    model::Verdict verdict =
+        launch_bound ? known.about("launch_bound", row,
+                                   fmt::format("launch-bound: a kernel takes {}, its launch {}; {}",
+                                               format_ns(kernel), format_ns(each), busy),
+                                   settled.idle_ns)
+                     : known.about("waits_for_cpu", row, "CPU-bound: " + busy, settled.idle_ns);
     if (const std::string causes = cpu_causes(region); !causes.empty()) {
-      verdict.text += (settles(region) ? ". CPU, with warm-up: " : ". CPU: ") + causes;  // samples know no instances
+      verdict.text += (settles(region) ? ". CPU, with warm-up: " : ". CPU: ") +
+                      causes;  // samples know no instances
       verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
     }
     verdict.evidence = {{"gpu_busy_share", settled.busy_share},
@@ -113,7 +123,8 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
                         {"occurrences", static_cast<double>(region.steady->occurrences)}};
     if (!known.report().kernels_chosen) {
       verdict.evidence["kernels_per_occurrence"] = settled.kernels_each;
-      if (settled.kernels_each > 0) verdict.evidence["ns_per_kernel"] = settled.each_ns / settled.kernels_each;
+      if (settled.kernels_each > 0)
+        verdict.evidence["ns_per_kernel"] = settled.each_ns / settled.kernels_each;
     }
     if (!std::isnan(gpu.launch_ns) && gpu.kernels > 0 && !gpu.partial) {
       verdict.evidence["launch_call_ns"] = each;
@@ -133,14 +144,18 @@ void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
   if (!whole) return;
   const double share = 1 - whole->span_ns / whole->wall_ns;
   if (share < kStartUp) return;
-  std::string text = fmt::format("start-up and exit are {} of the run: all GPU work is within {}", share_text(share),
-                                 format_ns(whole->span_ns));
-  model::Verdict verdict = known.rows() > 0 ? known.about("start_up", 0, std::move(text), std::nullopt)
-                                            : known.about_run("start_up", std::move(text), std::nullopt);
-  verdict.evidence = {{"gpu_span_ns", whole->span_ns}, {"gpu_busy_ns", whole->gpu->busy_ns}, {"start_share", share}};
+  std::string text = fmt::format("start-up and exit are {} of the run: all GPU work is within {}",
+                                 share_text(share), format_ns(whole->span_ns));
+  model::Verdict verdict = known.rows() > 0
+                               ? known.about("start_up", 0, std::move(text), std::nullopt)
+                               : known.about_run("start_up", std::move(text), std::nullopt);
+  verdict.evidence = {{"gpu_span_ns", whole->span_ns},
+                      {"gpu_busy_ns", whole->gpu->busy_ns},
+                      {"start_share", share}};
   if (known.rows() > 0) {
     const model::Region& program = known.region(0);
-    if (const std::string causes = cpu_causes(program); !causes.empty()) verdict.text += ". CPU: " + causes;
+    if (const std::string causes = cpu_causes(program); !causes.empty())
+      verdict.text += ". CPU: " + causes;
     verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));
   }
   out.push_back(std::move(verdict));
@@ -153,7 +168,8 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
     if (!settled || region.gpu->partial || !(region.gpu->sync_ns > 0)) return 0.0;
     const double waiting = region.gpu->sync_ns / known.side_by_side(row);
     // Waiting for work that runs costs nothing; the GPU's gaps are what could be filled.
-    const double idle = region.wall.inclusive_ns / known.side_by_side(row) * std::max(0.0, 1 - settled->busy_share);
+    const double idle =
+        region.wall.inclusive_ns / known.side_by_side(row) * std::max(0.0, 1 - settled->busy_share);
     const bool much = region.gpu->sync_ns >= kSynchronizing * region.wall.inclusive_ns;
     return much && settled->busy_share < kGpuFull ? std::min(waiting, idle) : 0.0;
   };
@@ -166,7 +182,8 @@ void find_synchronization(const Case& known, std::vector<model::Verdict>& out) {
         "synchronization", row,
         fmt::format(
             "{} block {} ({}); the GPU idles after each",
-            base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)), "synchronization"),
+            base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(region.gpu->syncs, 0)),
+                          "synchronization"),
             format_ns(region.gpu->sync_ns), share_text(share)),
         most);
     verdict.evidence = {{"sync_ns", region.gpu->sync_ns},
@@ -190,7 +207,9 @@ double copies_alone_ns(const model::GpuWork& gpu) {
 }
 
 void find_copies(const Case& known, std::vector<model::Verdict>& out) {
-  const auto alone_ns = [](const model::GpuWork& gpu) { return gpu.copies > 0 ? copies_alone_ns(gpu) : 0.0; };
+  const auto alone_ns = [](const model::GpuWork& gpu) {
+    return gpu.copies > 0 ? copies_alone_ns(gpu) : 0.0;
+  };
   const auto much = [&](const model::GpuWork& gpu) {
     const double alone = alone_ns(gpu);
     if (alone <= 0 || alone < kCopying * gpu.busy_ns) return false;
@@ -198,10 +217,10 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto say = [&](model::Verdict verdict, const model::GpuWork& gpu) {
     const std::string rate = base::format_si(gpu.copy_bytes / (gpu.copy_ns / 1e9), "B/s");
-    verdict.text =
-        fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
-                    share_text(gpu.overlap_ns / (alone_ns(gpu) + gpu.overlap_ns)), base::format_count(gpu.copies),
-                    base::format_bytes(gpu.copy_bytes), format_ns(gpu.copy_ns), rate);
+    verdict.text = fmt::format("copies: {} overlapped with kernels; {} of {} take {} at {}",
+                               share_text(gpu.overlap_ns / (alone_ns(gpu) + gpu.overlap_ns)),
+                               base::format_count(gpu.copies), base::format_bytes(gpu.copy_bytes),
+                               format_ns(gpu.copy_ns), rate);
     verdict.evidence = {{"copies", static_cast<double>(gpu.copies)},
                         {"copy_bytes", gpu.copy_bytes},
                         {"copy_ns", gpu.copy_ns},
@@ -216,7 +235,8 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto saves = [&](std::size_t row) {
     const auto& gpu = known.region(row).gpu;
-    return gpu && known.has_timeline() && much(*gpu) ? alone_ns(*gpu) / known.gpus_side_by_side(row) : 0.0;
+    return gpu && known.has_timeline() && much(*gpu) ? alone_ns(*gpu) / known.gpus_side_by_side(row)
+                                                     : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     if (!known.matters(saves(row))) continue;
@@ -233,17 +253,22 @@ void find_copies(const Case& known, std::vector<model::Verdict>& out) {
 void find_cuda_calls(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   // Recordings of calls alone: what ran on the GPU is not known.
-  if (!report.total || report.total->kernels > 0 || report.total->busy_ns > 0 || !(report.total->sync_ns > 0)) return;
-  const double share = report.run.duration_ns > 0 ? report.total->sync_ns / report.run.duration_ns : 0;
+  if (!report.total || report.total->kernels > 0 || report.total->busy_ns > 0 ||
+      !(report.total->sync_ns > 0))
+    return;
+  const double share =
+      report.run.duration_ns > 0 ? report.total->sync_ns / report.run.duration_ns : 0;
   if (share < kSynchronizing) return;
   model::Verdict verdict = known.about_run(
       "cuda_calls",
       fmt::format(
           "{} wait {} for the GPU ({} of the run)",
-          base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(report.total->syncs, 0)), "CUDA call"),
+          base::counted(static_cast<std::uint64_t>(std::max<std::int64_t>(report.total->syncs, 0)),
+                        "CUDA call"),
           format_ns(report.total->sync_ns), share_text(share)),
       report.total->sync_ns);
-  verdict.evidence = {{"sync_ns", report.total->sync_ns}, {"syncs", static_cast<double>(report.total->syncs)}};
+  verdict.evidence = {{"sync_ns", report.total->sync_ns},
+                      {"syncs", static_cast<double>(report.total->syncs)}};
   out.push_back(std::move(verdict));
 }
 
@@ -251,14 +276,16 @@ void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
   auto share = known.gpu_busy_share();
   if (!share) return;
   const auto explains = [&](const model::Verdict& verdict) {
-    return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" || verdict.kind == "synchronization" ||
-           verdict.kind == "outside_ranges" || (verdict.kind == "start_up" && known.rows() > 0) ||
-           verdict.kind == "hot_region" || verdict.kind == "warm_up";
+    return verdict.kind == "waits_for_cpu" || verdict.kind == "launch_bound" ||
+           verdict.kind == "synchronization" || verdict.kind == "outside_ranges" ||
+           (verdict.kind == "start_up" && known.rows() > 0) || verdict.kind == "hot_region" ||
+           verdict.kind == "warm_up";
   };
   if (std::any_of(out.begin(), out.end(), explains)) return;
   double wall = known.report().run.duration_ns;
   const double busy = *share * wall;
-  const bool inside = std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "start_up"; });
+  const bool inside =
+      std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "start_up"; });
   if (inside) {  // start-up is told: the rest is from the first to the last GPU work
     wall = whole_program(known.report())->span_ns;
     share = std::min(1.0, busy / wall);
@@ -267,7 +294,8 @@ void find_idle_gpu(const Case& known, std::vector<model::Verdict>& out) {
   model::Verdict verdict = known.about_run(
       "idle_gpu",
       fmt::format("the GPU is idle {} of the {}: busy {} of {}", share_text(1 - *share),
-                  inside ? "time from its first to its last work" : "run", format_ns(busy), format_ns(wall)),
+                  inside ? "time from its first to its last work" : "run", format_ns(busy),
+                  format_ns(wall)),
       wall - busy);
   verdict.evidence = {{"gpu_busy_share", *share}};
   verdict.next = known.show("-f perfetto -o trace.pftrace");

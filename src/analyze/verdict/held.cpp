@@ -18,7 +18,8 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     if (!region.cpu || region.cpu->holders.empty()) return nullptr;
     const model::CpuHolder& holder = region.cpu->holders.front();
     double all = 0;  // threads that take turns have it alike: none of them is the cause
-    for (const model::CpuHolder& each : region.cpu->holders) all += each.kind == holder.kind ? each.ns : 0;
+    for (const model::CpuHolder& each : region.cpu->holders)
+      all += each.kind == holder.kind ? each.ns : 0;
     return holder.ns >= kHeld * region.cpu->whole_ns() && holder.ns > 0.6 * all ? &holder : nullptr;
   };
   const auto saves = [&](std::size_t row) {
@@ -29,12 +30,13 @@ void find_held(const Case& known, std::vector<model::Verdict>& out) {
     const model::CpuHolder* holder = most(row);
     if (holder == nullptr || !known.matters(saves(row))) continue;
     const model::Region& region = known.region(row);
-    std::string text =
-        fmt::format("{} of its time waits for ", base::format_share(holder->ns / region.cpu->whole_ns()));
+    std::string text = fmt::format("{} of its time waits for ",
+                                   base::format_share(holder->ns / region.cpu->whole_ns()));
     if (holder->kind == "pool")
       text += fmt::format("thread {} of its pool", holder->thread);
     else
-      text += fmt::format("{}, which thread {} has", holder->kind == "GIL" ? "the GIL" : "a lock", holder->thread);
+      text += fmt::format("{}, which thread {} has", holder->kind == "GIL" ? "the GIL" : "a lock",
+                          holder->thread);
     if (!holder->range.empty()) text += fmt::format(" in {}", holder->range);
     constexpr std::size_t kLongName = 80;  // as of the hottest function
     if (holder->doing.size() > kLongName)

@@ -20,7 +20,8 @@ std::string_view own_name(const model::Region& region) {
   return name.substr(name.rfind('.') + 1);
 }
 
-/// ", memory-bound (memory 71 %, compute 9.0 % of peak)", or what is known of useful work: ", MFU 4 %, MBU 63 %".
+/// ", memory-bound (memory 71 %, compute 9.0 % of peak)", or what is known of useful work: ", MFU 4
+/// %, MBU 63 %".
 std::string limit_text(const model::Region& region, model::Verdict& verdict) {
   if (region.bound && region.bound->memory && region.bound->compute) {
     verdict.evidence["memory_share"] = *region.bound->memory;
@@ -52,7 +53,8 @@ void find_modules(const Case& known, std::vector<model::Verdict>& out) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!is_inner_module(known.region(row))) continue;
     std::size_t phase = rows[row].parent;
-    while (phase != model::kNone && is_inner_module(known.region(phase))) phase = rows[phase].parent;
+    while (phase != model::kNone && is_inner_module(known.region(phase)))
+      phase = rows[phase].parent;
     if (phase == model::kNone) continue;
     // What the outermost module is called in says more than its name.
     if (rows[phase].parent != model::kNone) phase = rows[phase].parent;
@@ -73,8 +75,8 @@ void find_modules(const Case& known, std::vector<model::Verdict>& out) {
     model::Verdict verdict = known.about("modules", row, "", own);
     verdict.severity = model::Weight::kNote;
     verdict.evidence = {{"kernel_ns", own}, {"share_of_phase", share}};
-    verdict.text =
-        fmt::format("{} of the kernel time of {}", share_text(share), base::printable(known.region(phase).path.back()));
+    verdict.text = fmt::format("{} of the kernel time of {}", share_text(share),
+                               base::printable(known.region(phase).path.back()));
     const std::string limit = limit_text(region, verdict);
     verdict.text += limit;
     // No module in it has half: the largest of them.
@@ -83,10 +85,12 @@ void find_modules(const Case& known, std::vector<model::Verdict>& out) {
       if (rows[child].parent == row && is_inner_module(known.region(child)) &&
           kernel_ns(known.region(child)) >= kHot * own)
         inside.push_back(child);
-    std::ranges::stable_sort(inside, std::ranges::greater{}, [&](std::size_t c) { return kernel_ns(known.region(c)); });
+    std::ranges::stable_sort(inside, std::ranges::greater{},
+                             [&](std::size_t c) { return kernel_ns(known.region(c)); });
     if (inside.size() > 3) inside.resize(3);
     for (const std::size_t child : inside)
-      verdict.text += fmt::format("{}{} {}", child == inside.front() ? ": " : ", ", own_name(known.region(child)),
+      verdict.text += fmt::format("{}{} {}", child == inside.front() ? ": " : ", ",
+                                  own_name(known.region(child)),
                                   share_text(kernel_ns(known.region(child)) / own));
     if (limit.empty()) known.show_page(verdict);
     out.push_back(std::move(verdict));

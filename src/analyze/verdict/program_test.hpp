@@ -23,9 +23,10 @@ struct Program : testing::SessionBuilder {
   std::uint32_t p = process(1), t = thread(p, 2), gpu = stream(p, device(p, 0), 1);
   std::int64_t now = 0;
 
-  /// `count` occurrences of `each`; in each of them `kernels` kernels of `kernel`, launched in `launch`.
-  Program& loop(const char* name, int count, std::int64_t each, int kernels = 0, std::int64_t kernel = 0,
-                std::int64_t launch = 100) {
+  /// `count` occurrences of `each`; in each of them `kernels` kernels of `kernel`, launched in
+  /// `launch`.
+  Program& loop(const char* name, int count, std::int64_t each, int kernels = 0,
+                std::int64_t kernel = 0, std::int64_t launch = 100) {
     for (int i = 0; i < count; ++i) {
       range(t, name, now, now + each);
       std::int64_t at = now;
@@ -57,7 +58,8 @@ struct Program : testing::SessionBuilder {
 };
 
 inline bool has(const std::vector<model::Verdict>& all, std::string_view kind) {
-  return std::any_of(all.begin(), all.end(), [&](const model::Verdict& one) { return one.kind == kind; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const model::Verdict& one) { return one.kind == kind; });
 }
 
 inline const model::Verdict& of(const std::vector<model::Verdict>& all, std::string_view kind) {
@@ -67,7 +69,8 @@ inline const model::Verdict& of(const std::vector<model::Verdict>& all, std::str
   return none;
 }
 
-/// Four steps of a model of four layers: kernels of `attention` ns and `mlp` ns in each, and of `other` behind them.
+/// Four steps of a model of four layers: kernels of `attention` ns and `mlp` ns in each, and of
+/// `other` behind them.
 inline Program layered(std::int64_t attention, std::int64_t mlp, std::int64_t other = 0) {
   Program b;
   for (int i = 0; i < 4; ++i) {
@@ -82,14 +85,16 @@ inline Program layered(std::int64_t attention, std::int64_t mlp, std::int64_t ot
     for (int layer = 0; layer < 4; ++layer) {
       const std::string name = "model.layers." + std::to_string(layer);
       const std::int64_t from = b.now, middle = from + attention, end = middle + mlp;
-      for (const auto& [part, start, stop] :
-           {std::tuple(" (Layer)", from, end), {".self_attn (Attention)", from, middle}, {".mlp (Mlp)", middle, end}})
+      for (const auto& [part, start, stop] : {std::tuple(" (Layer)", from, end),
+                                              {".self_attn (Attention)", from, middle},
+                                              {".mlp (Mlp)", middle, end}})
         b.session.ranges[b.range(b.t, name + part, start, stop)].module = true;
       b.kernel(b.launch(b.t, from + 10, from + 20), "flash", from + 30, middle, b.gpu);
       b.kernel(b.launch(b.t, middle + 10, middle + 20), "gemm", middle + 30, end, b.gpu);
       b.now = end;
     }
-    if (other > 0) b.kernel(b.launch(b.t, b.now + 10, b.now + 20), "sample", b.now + 30, b.now + other, b.gpu);
+    if (other > 0)
+      b.kernel(b.launch(b.t, b.now + 10, b.now + 20), "sample", b.now + 30, b.now + other, b.gpu);
     b.now += other;
   }
   b.session.end_ns = b.now;

@@ -1,8 +1,9 @@
-// Why ranks of a job differ: a GPU that is slower for the same kernels, a host that is slower for the same ranges, more
-// work on some of them, a link that is slower for transfers of one size.
+// Why ranks of a job differ: a GPU that is slower for the same kernels, a host that is slower for
+// the same ranges, more work on some of them, a link that is slower for transfers of one size.
 //
-// Those that differ are the few above the widest gap: more than kStandsOut times as far from the rest as the rest lie
-// apart. Causes of a rank with more work are not looked for in its GPU or its host.
+// Those that differ are the few above the widest gap: more than kStandsOut times as far from the
+// rest as the rest lie apart. Causes of a rank with more work are not looked for in its GPU or its
+// host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,15 +27,16 @@ namespace {
 using base::format_ns;
 using base::format_share;
 
-/// Indexes of the values above the gap, at most half of them and of two one; `least`: how far above at least, as a
-/// share of the largest of the rest. Empty where nothing stands out.
+/// Indexes of the values above the gap, at most half of them and of two one; `least`: how far above
+/// at least, as a share of the largest of the rest. Empty where nothing stands out.
 std::vector<std::size_t> standing_out(const std::vector<double>& values, double least) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isnan(values[i])) order.push_back(i);
   const std::size_t n = order.size();
   if (n < 2) return {};
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   for (std::size_t few = 1; few <= std::max<std::size_t>(1, (n - 1) / 2); ++few) {
     const double next = values[order[n - few - 1]], gap = values[order[n - few]] - next;
     if (gap >= least * next && gap > kStandsOut * (next - values[order.front()]))
@@ -59,8 +61,8 @@ double median_of_rest(const model::Report& report, const std::vector<std::size_t
   return rest.empty() ? model::kNan : median_of(rest);
 }
 
-model::Verdict made(const Case& known, std::string_view kind, const std::vector<std::size_t>& places, std::string text,
-                    double saves_ns) {
+model::Verdict made(const Case& known, std::string_view kind,
+                    const std::vector<std::size_t>& places, std::string text, double saves_ns) {
   model::Verdict verdict = known.about_run(kind, std::move(text), saves_ns);
   known.blame(known.report().ranks[places.front()].rank, verdict);
   verdict.evidence["ranks"] = static_cast<double>(places.size());
@@ -77,7 +79,8 @@ std::string count_text(double value) {
 }
 constexpr Amount kAmounts[] = {
     {"tokens", count_text, [](const model::Rank& r) { return r.work.tokens; }},
-    {"kernels", count_text, [](const model::Rank& r) { return static_cast<double>(r.work.kernels); }},
+    {"kernels", count_text,
+     [](const model::Rank& r) { return static_cast<double>(r.work.kernels); }},
     {"threads of kernels", count_text, [](const model::Rank& r) { return r.work.kernel_threads; }},
     {"bytes copied", base::format_bytes, [](const model::Rank& r) { return r.work.copied_bytes; }},
 };
@@ -86,12 +89,13 @@ constexpr Amount kAmounts[] = {
 std::vector<double> working_ns(const Case& known) {
   const model::Report& report = known.report();
   std::vector<double> out(report.ranks.size());
-  const bool gpu =
-      std::any_of(report.ranks.begin(), report.ranks.end(), [](const auto& r) { return r.work.kernels > 0; });
+  const bool gpu = std::any_of(report.ranks.begin(), report.ranks.end(),
+                               [](const auto& r) { return r.work.kernels > 0; });
   for (std::size_t rank = 0; rank < out.size(); ++rank) {
     out[rank] = report.ranks[rank].work.kernel_ns;
     for (std::size_t row = 0; row < known.rows() && !gpu; ++row)
-      if (const auto& ranks = known.region(row).ranks; ranks && !std::isnan(ranks->own_by_rank[rank]))
+      if (const auto& ranks = known.region(row).ranks;
+          ranks && !std::isnan(ranks->own_by_rank[rank]))
         out[rank] += ranks->own_by_rank[rank] / known.threads_at_once(row);
   }
   return out;
@@ -140,11 +144,12 @@ void find_uneven_work(const Case& known, std::vector<model::Verdict>& out) {
   if (more.places.empty()) return;
   const double here = more.amount->get(report.ranks[more.places.front()]),
                rest = median_of_rest(report, more.places, more.amount->get);
-  model::Verdict verdict = made(known, "uneven_work", more.places,
-                                fmt::format("{} has more work: {} {}, the others {} (median), and works {} longer",
-                                            places_named(report, more.places), more.amount->text(here),
-                                            more.amount->what, more.amount->text(rest), format_ns(more.costs_ns)),
-                                more.costs_ns);
+  model::Verdict verdict =
+      made(known, "uneven_work", more.places,
+           fmt::format("{} has more work: {} {}, the others {} (median), and works {} longer",
+                       places_named(report, more.places), more.amount->text(here),
+                       more.amount->what, more.amount->text(rest), format_ns(more.costs_ns)),
+           more.costs_ns);
   verdict.evidence["amount"] = here;
   verdict.evidence["amount_of_others"] = rest;
   out.push_back(std::move(verdict));
@@ -164,22 +169,27 @@ void find_slow_gpus(const Case& known, std::vector<model::Verdict>& out) {
   const model::Rank& worst = report.ranks[slow.back()];
   std::string where;
   if (!worst.host.empty()) where = " on " + base::printable(worst.host);
-  if (!worst.card.empty()) where += fmt::format("{} {}", where.empty() ? "," : ":", base::printable(worst.card));
-  std::string text = fmt::format("the GPU of {}{} takes {} longer for the same kernels than the others'",
-                                 places_named(report, slow), where, format_share(pace[slow.back()] - 1));
+  if (!worst.card.empty())
+    where += fmt::format("{} {}", where.empty() ? "," : ":", base::printable(worst.card));
+  std::string text =
+      fmt::format("the GPU of {}{} takes {} longer for the same kernels than the others'",
+                  places_named(report, slow), where, format_share(pace[slow.back()] - 1));
   const double clock = worst.work.sm_clock_hz,
-               usual = median_of_rest(report, slow, [](const model::Rank&r) { return r.work.sm_clock_hz; });
+               usual = median_of_rest(report, slow,
+                                      [](const model::Rank&r) { return r.work.sm_clock_hz; });
   if (!std::isnan(clock) && !std::isnan(usual))
     text += fmt::format(", at {:.0f} MHz, the others' {:.0f} MHz", clock * 1e-6, usual * 1e-6);
   if (worst.work.clock_limited > kThrottled)
     text += fmt::format(", its clocks were throttled by power or heat during {} of its work",
                         format_share(worst.work.clock_limited));
-  model::Verdict verdict = made(known, "slow_gpu", {slow.rbegin(), slow.rend()}, std::move(text), costs);
+  model::Verdict verdict =
+      made(known, "slow_gpu", {slow.rbegin(), slow.rend()}, std::move(text), costs);
   verdict.evidence["kernel_pace"] = pace[slow.back()];
   if (!std::isnan(clock)) verdict.evidence["sm_clock_hz"] = clock;
   if (!std::isnan(usual)) verdict.evidence["sm_clock_hz_of_others"] = usual;
   verdict.evidence["compared_ns"] = worst.work.paced_kernel_ns;
-  verdict.next = std::isnan(clock) ? known.profile_again("--sample 10ms") : "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
+  verdict.next = std::isnan(clock) ? known.profile_again("--sample 10ms")
+                                   : "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER";
   out.push_back(std::move(verdict));
 }
 
@@ -193,9 +203,11 @@ void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out) {
   std::vector<std::string> names;
   std::vector<double> pace;
   const auto of = [&](std::size_t place) { return report.ranks[place].work.cpu_pace; };
-  for (const auto& [host, places] : hosts) {  // as slow as its fastest rank: a rank that is slow alone is no host
+  for (const auto& [host, places] :
+       hosts) {  // as slow as its fastest rank: a rank that is slow alone is no host
     names.push_back(host);
-    pace.push_back(of(*std::min_element(places.begin(), places.end(), [&](auto a, auto b) { return of(a) < of(b); })));
+    pace.push_back(of(*std::min_element(places.begin(), places.end(),
+                                        [&](auto a, auto b) { return of(a) < of(b); })));
   }
   const auto slow = standing_out(pace, kSlowerHost);
   if (slow.size() != 1 || pace[slow.front()] < 1 + kSlowerHost) return;
@@ -220,10 +232,10 @@ void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out) {
   const model::RankWork& work = report.ranks[places.front()].work;
   model::Verdict verdict =
       made(known, "slow_host", places,
-           fmt::format(
-               "host {} takes {} longer for the same work on the CPU than the others: {} of {} ranges, all of its {}",
-               base::printable(host), format_share(pace[slow.front()] - 1), work.slower_ranges, work.cpu_ranges,
-               base::counted(places.size(), "rank")),
+           fmt::format("host {} takes {} longer for the same work on the CPU than the others: {} "
+                       "of {} ranges, all of its {}",
+                       base::printable(host), format_share(pace[slow.front()] - 1),
+                       work.slower_ranges, work.cpu_ranges, base::counted(places.size(), "rank")),
            costs);
   verdict.evidence["cpu_pace"] = pace[slow.front()];
   verdict.evidence["slower_ranges"] = static_cast<double>(work.slower_ranges);
@@ -234,7 +246,8 @@ void find_slow_hosts(const Case& known, std::vector<model::Verdict>& out) {
 
 namespace {
 
-/// Transfers between the same ranks, and how their bandwidth compares with the best of their kind and size.
+/// Transfers between the same ranks, and how their bandwidth compares with the best of their kind
+/// and size.
 struct Transfers {
   std::set<std::uint32_t> ranks;
   bool between_hosts = false;
@@ -245,7 +258,8 @@ struct Transfers {
 std::vector<Transfers> transfers_of(const model::Report& report) {
   std::map<std::uint32_t, const std::string*> host_of;
   for (const model::Rank& rank : report.ranks) host_of[rank.rank] = &rank.host;
-  using Kind = std::tuple<std::string, std::size_t, int, bool>;  // operation, ranks, size in powers of two, hosts
+  using Kind = std::tuple<std::string, std::size_t, int,
+                          bool>;  // operation, ranks, size in powers of two, hosts
   std::map<Kind, std::vector<Transfers>> kinds;
   const auto add = [&](const std::string& operation, double bytes, double rate, Transfers one) {
     std::set<std::string> hosts;
@@ -254,7 +268,8 @@ std::vector<Transfers> transfers_of(const model::Report& report) {
     if (bytes < kLargeMessage) return;
     one.rate = rate;
     one.between_hosts = hosts.size() > 1;
-    kinds[{operation, one.ranks.size(), std::ilogb(bytes), one.between_hosts}].push_back(std::move(one));
+    kinds[{operation, one.ranks.size(), std::ilogb(bytes), one.between_hosts}].push_back(
+        std::move(one));
   };
   for (const model::Collective& row : report.collectives) {
     if (!row.bus_bytes_per_s) continue;
@@ -288,7 +303,8 @@ struct SlowLink {
 
 /// Takes in `places` where the transfers for which `mine` holds are all slower than all others.
 template <class Mine>
-bool slower(const std::vector<Transfers>& all, Mine mine, const std::vector<std::size_t>& places, SlowLink& out) {
+bool slower(const std::vector<Transfers>& all, Mine mine, const std::vector<std::size_t>& places,
+            SlowLink& out) {
   double fastest = 0, slowest = std::numeric_limits<double>::infinity(), costs = 0;
   std::vector<double> rates, others;
   std::int64_t calls = 0;
@@ -304,11 +320,13 @@ bool slower(const std::vector<Transfers>& all, Mine mine, const std::vector<std:
     if (mine(one)) costs = std::max(costs, one.transfer_ns * (1 - one.relative / slowest));
   out.places.insert(out.places.end(), places.begin(), places.end());
   if (costs > out.costs_ns)
-    out.rate = median_of(rates), out.others = median_of(others), out.costs_ns = costs, out.calls = calls;
+    out.rate = median_of(rates), out.others = median_of(others), out.costs_ns = costs,
+    out.calls = calls;
   return true;
 }
 
-/// Ranks all of whose transfers are slower than all others, else a host, else two ranks of which that holds.
+/// Ranks all of whose transfers are slower than all others, else a host, else two ranks of which
+/// that holds.
 SlowLink slow_link(const model::Report& report, const std::vector<Transfers>& all) {
   SlowLink out;
   std::map<std::string, std::vector<std::size_t>> hosts;
@@ -322,8 +340,9 @@ SlowLink slow_link(const model::Report& report, const std::vector<Transfers>& al
   }
   for (const auto& [host, places] : hosts) {
     const auto of_host = [&, &list = places](const Transfers& one) {
-      return std::any_of(list.begin(), list.end(),
-                         [&](std::size_t place) { return one.ranks.count(report.ranks[place].rank) != 0; });
+      return std::any_of(list.begin(), list.end(), [&](std::size_t place) {
+        return one.ranks.count(report.ranks[place].rank) != 0;
+      });
     };
     if (out.places.empty() && slower(all, of_host, places, out)) break;
   }
@@ -341,7 +360,8 @@ SlowLink slow_link(const model::Report& report, const std::vector<Transfers>& al
 std::string between_named(const model::Report& report, const std::vector<std::size_t>& places) {
   const auto one = [&](std::size_t place) {
     const model::Rank& rank = report.ranks[place];
-    return fmt::format("rank {}{}", rank.rank, rank.host.empty() ? "" : " (" + base::printable(rank.host) + ")");
+    return fmt::format("rank {}{}", rank.rank,
+                       rank.host.empty() ? "" : " (" + base::printable(rank.host) + ")");
   };
   return one(places.front()) + " and " + one(places.back());
 }
@@ -358,18 +378,21 @@ void find_slow_links(const Case& known, std::vector<model::Verdict>& out) {
     const SlowLink slow = slow_link(report, *some);
     if (slow.places.empty() || !known.matters(slow.costs_ns)) continue;
     const std::string& host = report.ranks[slow.places.front()].host;
-    const bool whole_host = some == &between && !host.empty() &&
-                            std::all_of(slow.places.begin(), slow.places.end(),
-                                        [&](std::size_t place) { return report.ranks[place].host == host; });
-    model::Verdict verdict = made(
-        known, "slow_link", slow.places,
-        fmt::format("transfers {} {}{} move {}/s, those of the others {}/s (median){}", slow.pair ? "between" : "of",
-                    whole_host  ? "host " + base::printable(host)
-                    : slow.pair ? between_named(report, slow.places)
-                                : places_named(report, slow.places),
-                    whole_host ? " (" + places_named(report, slow.places) + ")" : "", base::format_bytes(slow.rate),
-                    base::format_bytes(slow.others), some == &between ? ", between hosts" : ""),
-        slow.costs_ns);
+    const bool whole_host =
+        some == &between && !host.empty() &&
+        std::all_of(slow.places.begin(), slow.places.end(),
+                    [&](std::size_t place) { return report.ranks[place].host == host; });
+    model::Verdict verdict =
+        made(known, "slow_link", slow.places,
+             fmt::format("transfers {} {}{} move {}/s, those of the others {}/s (median){}",
+                         slow.pair ? "between" : "of",
+                         whole_host  ? "host " + base::printable(host)
+                         : slow.pair ? between_named(report, slow.places)
+                                     : places_named(report, slow.places),
+                         whole_host ? " (" + places_named(report, slow.places) + ")" : "",
+                         base::format_bytes(slow.rate), base::format_bytes(slow.others),
+                         some == &between ? ", between hosts" : ""),
+             slow.costs_ns);
     verdict.evidence["bytes_per_s"] = slow.rate;
     verdict.evidence["bytes_per_s_of_others"] = slow.others;
     verdict.evidence["calls"] = static_cast<double>(slow.calls);

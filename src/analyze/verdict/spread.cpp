@@ -13,7 +13,8 @@ namespace {
 
 using base::format_ns;
 
-/// Whether occurrences lie in one another, as below kDeepest ranges: their times say nothing side by side.
+/// Whether occurrences lie in one another, as below kDeepest ranges: their times say nothing side
+/// by side.
 bool nested(const model::Region& region) {
   return region.steady->left_out_ns + region.steady->wall_total_ns > 1.5 * region.wall.inclusive_ns;
 }
@@ -51,15 +52,17 @@ void find_warm_up(const Case& known, std::vector<model::Verdict>& out) {
     if (!known.matters(saves(row))) continue;
     const std::string which =
         steady.left_out == 1
-            ? fmt::format("the first of {} instances takes {}", base::format_count(region.occurrences),
-                          format_ns(steady.longest_ns))
-            : fmt::format("the first {} of {} instances take up to {}", base::format_count(steady.left_out),
+            ? fmt::format("the first of {} instances takes {}",
+                          base::format_count(region.occurrences), format_ns(steady.longest_ns))
+            : fmt::format("the first {} of {} instances take up to {}",
+                          base::format_count(steady.left_out),
                           base::format_count(region.occurrences), format_ns(steady.longest_ns));
-    model::Verdict verdict = known.about(
-        "warm_up", row,
-        fmt::format("warm-up is {} of its time: {}, the others {}",
-                    share_text(steady.left_out_ns / region.wall.inclusive_ns), which, format_ns(steady.wall_ns.median)),
-        saves(row));
+    model::Verdict verdict =
+        known.about("warm_up", row,
+                    fmt::format("warm-up is {} of its time: {}, the others {}",
+                                share_text(steady.left_out_ns / region.wall.inclusive_ns), which,
+                                format_ns(steady.wall_ns.median)),
+                    saves(row));
     verdict.evidence = {{"left_out", static_cast<double>(steady.left_out)},
                         {"occurrences", static_cast<double>(region.occurrences)},
                         {"longest_ns", steady.longest_ns},
@@ -84,8 +87,8 @@ void find_throttled(const Case& known, std::vector<model::Verdict>& out) {
   for (const std::size_t row : known.worst(held_ns, 1)) {
     if (!known.matters(held_ns(row))) continue;
     const double share = share_of(row);
-    std::string text =
-        fmt::format("clocks throttled during {} of its GPU work (power, heat or the board)", share_text(share));
+    std::string text = fmt::format(
+        "clocks throttled during {} of its GPU work (power, heat or the board)", share_text(share));
     const auto* clock = model::known_metric(known.region(row).metrics, "sm_clock");
     if (clock != nullptr) text += fmt::format("; {:.0f} MHz on average", clock->value * 1e-6);
     model::Verdict verdict = known.about("clock_limited", row, std::move(text), std::nullopt);
@@ -102,23 +105,28 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto saves = [&](std::size_t row) {
     const auto& steady = known.region(row).steady;
-    if (known.region(row).domain == "python") return 0.0;  // one function does different work in each call
+    if (known.region(row).domain == "python")
+      return 0.0;  // one function does different work in each call
     if (has_different_work(known.region(row))) return 0.0;
-    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount || nested(known.region(row))) return 0.0;
+    if (!steady || static_cast<double>(steady->occurrences) < kUnevenCount ||
+        nested(known.region(row)))
+      return 0.0;
     if (steady->wall_ns.median < kTooShortNs) return 0.0;  // that is the recording's own
     const bool wide = steady->wall_ns.p95 > kUnevenTimes * steady->wall_ns.median;
     const double more = above_median(*steady);
-    return wide && more >= kUnevenShare * steady->wall_total_ns ? more / known.side_by_side(row) : 0.0;
+    return wide && more >= kUnevenShare * steady->wall_total_ns ? more / known.side_by_side(row)
+                                                                : 0.0;
   };
   for (const std::size_t row : known.worst(saves, 1)) {
     if (!known.matters(saves(row))) continue;
     const model::Steady& steady = *known.region(row).steady;
-    model::Verdict verdict =
-        known.about("uneven_occurrences", row,
-                    fmt::format("jitter: median {}, p95 {}, max {} of {} instances{}", format_ns(steady.wall_ns.median),
-                                format_ns(steady.wall_ns.p95), format_ns(steady.wall_ns.max),
-                                base::format_count(steady.occurrences), steady.left_out > 0 ? " in steady state" : ""),
-                    saves(row));
+    model::Verdict verdict = known.about(
+        "uneven_occurrences", row,
+        fmt::format("jitter: median {}, p95 {}, max {} of {} instances{}",
+                    format_ns(steady.wall_ns.median), format_ns(steady.wall_ns.p95),
+                    format_ns(steady.wall_ns.max), base::format_count(steady.occurrences),
+                    steady.left_out > 0 ? " in steady state" : ""),
+        saves(row));
     verdict.evidence = {{"wall_ns.median", steady.wall_ns.median},
                         {"wall_ns.p95", steady.wall_ns.p95},
                         {"wall_ns.max", steady.wall_ns.max},
@@ -129,11 +137,13 @@ void find_uneven(const Case& known, std::vector<model::Verdict>& out) {
 }
 
 void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
-  const bool straggler = std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "straggler"; });
+  const bool straggler =
+      std::any_of(out.begin(), out.end(), [](const auto& one) { return one.kind == "straggler"; });
   const auto saves = [&](std::size_t row) {
     const auto& across = known.region(row).across;
     if (across && !across->of_threads && straggler) return 0.0;  // reported already, with its cause
-    if (!across || across->imbalance < kImbalance || has_different_work(known.region(row))) return 0.0;
+    if (!across || across->imbalance < kImbalance || has_different_work(known.region(row)))
+      return 0.0;
     const double open_ns = known.region(row).wall.open_ns;
     if (run_one_after_the_other(*across, open_ns)) return 0.0;
     // What the others do before or after the slowest does not wait for it.
@@ -147,14 +157,17 @@ void find_imbalance(const Case& known, std::vector<model::Verdict>& out) {
     std::string slowest = fmt::format("thread {}", across.slowest);
     if (!across.of_threads && across.slowest < report.processes.size()) {
       const model::ReportProcess& process = report.processes[across.slowest];
-      slowest = process.rank ? fmt::format("rank {}", *process.rank) : fmt::format("process {}", process.pid);
+      slowest = process.rank ? fmt::format("rank {}", *process.rank)
+                             : fmt::format("process {}", process.pid);
     }
-    model::Verdict verdict = known.about(
-        across.of_threads ? "uneven_threads" : "uneven_processes", row,
-        fmt::format("{} take from {} to {}: {} is {} above the mean",
-                    base::counted(static_cast<std::uint64_t>(across.parts), across.of_threads ? "thread" : "process"),
-                    format_ns(across.min_ns), format_ns(across.max_ns), slowest, share_text(across.imbalance)),
-        saves(row));
+    model::Verdict verdict =
+        known.about(across.of_threads ? "uneven_threads" : "uneven_processes", row,
+                    fmt::format("{} take from {} to {}: {} is {} above the mean",
+                                base::counted(static_cast<std::uint64_t>(across.parts),
+                                              across.of_threads ? "thread" : "process"),
+                                format_ns(across.min_ns), format_ns(across.max_ns), slowest,
+                                share_text(across.imbalance)),
+                    saves(row));
     if (!across.of_threads) verdict.process = across.slowest;
     verdict.evidence = {{"parts", static_cast<double>(across.parts)},
                         {"min_ns", across.min_ns},

@@ -1,9 +1,9 @@
 // The rank of a parallel job that the others wait for.
 //
-// Where collectives were recorded, they say who came last and what the others waited. Else the time of ranks in regions
-// of their own must tell: a rank that stands out by three times of what the others differ by. What costs little is told
-// of a rank only where it comes last more often than by chance: on a busy machine a rank that loses its core once or
-// twice is no straggler.
+// Where collectives were recorded, they say who came last and what the others waited. Else the time
+// of ranks in regions of their own must tell: a rank that stands out by three times of what the
+// others differ by. What costs little is told of a rank only where it comes last more often than by
+// chance: on a busy machine a rank that loses its core once or twice is no straggler.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,8 @@ Standing standing(const model::OverRanks& ranks, std::optional<std::size_t> of =
   std::vector<double> own;
   for (const double ns : ranks.own_by_rank) own.push_back(std::isnan(ns) ? 0 : ns);
   Standing out;
-  out.rank = of.value_or(static_cast<std::size_t>(std::max_element(own.begin(), own.end()) - own.begin()));
+  out.rank =
+      of.value_or(static_cast<std::size_t>(std::max_element(own.begin(), own.end()) - own.begin()));
   out.own_ns = own[out.rank];
   own.erase(own.begin() + static_cast<std::ptrdiff_t>(out.rank));
   out.next_ns = *std::max_element(own.begin(), own.end());
@@ -47,7 +48,8 @@ std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double&
   std::optional<std::size_t> worst;
   for (std::size_t row = 0; row < known.rows(); ++row) {
     const auto& ranks = known.region(row).ranks;
-    if (!ranks || is_communication(known.region(row).domain) || rank >= ranks->own_by_rank.size()) continue;
+    if (!ranks || is_communication(known.region(row).domain) || rank >= ranks->own_by_rank.size())
+      continue;
     const Standing one = standing(*ranks, rank);
     const double more = (one.own_ns - one.median_ns) / known.threads_at_once(row);
     if (more > excess) excess = more, worst = row;
@@ -63,7 +65,9 @@ struct Chance {
     mean += calls * each;
     variance += calls * each * (1 - each);
   }
-  [[nodiscard]] bool explains(double last) const { return last <= mean + kChance * std::sqrt(variance); }
+  [[nodiscard]] bool explains(double last) const {
+    return last <= mean + kChance * std::sqrt(variance);
+  }
 };
 
 bool is_noise(const Case& known, double saves_ns, const Chance& chance, double last) {
@@ -89,11 +93,13 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
       sums.costs += one.costs_ns;
       sums.last += one.last;
       sums.chance.add(static_cast<double>(collective.calls), collective.by_rank.size());
-      if (one.holds_up_ns > sums.of_worst) sums.of_worst = one.holds_up_ns, sums.worst = &collective;
+      if (one.holds_up_ns > sums.of_worst)
+        sums.of_worst = one.holds_up_ns, sums.worst = &collective;
     }
   }
-  const auto most = std::max_element(
-      ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.holds_up < b.second.holds_up; });
+  const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.second.holds_up < b.second.holds_up;
+  });
   if (most == ranks.end() || most->second.worst == nullptr) return;
   double next = 0;
   for (const auto& [rank, sums] : ranks)
@@ -109,14 +115,18 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   const auto cause = cause_of(known, place, excess);
   const bool explains = cause && excess >= kCause * worst.holds_up;
   std::string where = worst.worst->operation;
-  if (!worst.worst->path.empty()) where += " in '" + base::printable(base::join(worst.worst->path, " > ")) + "'";
-  std::string text = fmt::format("rank {} arrives {} late at {}, last in {} of {} collective calls", most->first,
-                                 format_ns(worst.holds_up / static_cast<double>(std::max<std::int64_t>(worst.last, 1))),
-                                 where, format_count(worst.last), format_count(calls));
-  if (explains) text += fmt::format(": it takes {} longer there than the others", format_ns(excess));
+  if (!worst.worst->path.empty())
+    where += " in '" + base::printable(base::join(worst.worst->path, " > ")) + "'";
+  std::string text = fmt::format(
+      "rank {} arrives {} late at {}, last in {} of {} collective calls", most->first,
+      format_ns(worst.holds_up / static_cast<double>(std::max<std::int64_t>(worst.last, 1))), where,
+      format_count(worst.last), format_count(calls));
+  if (explains)
+    text += fmt::format(": it takes {} longer there than the others", format_ns(excess));
   text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
-  model::Verdict verdict = explains ? known.about("straggler", *cause, std::move(text), worst.holds_up)
-                                    : known.about_run("straggler", std::move(text), worst.holds_up);
+  model::Verdict verdict = explains
+                               ? known.about("straggler", *cause, std::move(text), worst.holds_up)
+                               : known.about_run("straggler", std::move(text), worst.holds_up);
   known.blame(most->first, verdict);
   verdict.evidence["last"] = static_cast<double>(worst.last);
   verdict.evidence["calls"] = static_cast<double>(calls);
@@ -130,11 +140,14 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   const auto saves = [&](std::size_t row) {
     const auto& ranks = known.region(row).ranks;
-    if (!ranks || is_communication(known.region(row).domain) || ranks->own_by_rank.size() < 2) return 0.0;
+    if (!ranks || is_communication(known.region(row).domain) || ranks->own_by_rank.size() < 2)
+      return 0.0;
     const Standing one = standing(*ranks);
     const double more = one.own_ns - one.next_ns, saved = more / known.threads_at_once(row);
-    if (ranks->own_by_rank.size() > 2) return more > kStandsOut * (one.next_ns - one.least_ns) ? saved : 0.0;
-    const bool often = static_cast<double>(ranks->slowest_in) >= kOften * static_cast<double>(ranks->compared);
+    if (ranks->own_by_rank.size() > 2)
+      return more > kStandsOut * (one.next_ns - one.least_ns) ? saved : 0.0;
+    const bool often =
+        static_cast<double>(ranks->slowest_in) >= kOften * static_cast<double>(ranks->compared);
     return often && more >= kImbalance * (one.own_ns + one.next_ns) / 2 ? saved : 0.0;
   };
   std::optional<std::size_t> worst;
@@ -147,12 +160,15 @@ void by_regions(const Case& known, std::vector<model::Verdict>& out) {
   const std::uint32_t rank = report.ranks[one.rank].rank;
   Chance chance;
   chance.add(static_cast<double>(ranks.compared), ranks.by_rank.size());
-  if (is_noise(known, most, chance, ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0)) return;
-  model::Verdict verdict = known.about(
-      "straggler", *worst,
-      fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)", rank,
-                  one.own_ns / std::max(one.median_ns, 1.0), format_ns(one.own_ns), format_ns(one.median_ns)),
-      most);
+  if (is_noise(known, most, chance,
+               ranks.slowest == rank ? static_cast<double>(ranks.slowest_in) : 0))
+    return;
+  model::Verdict verdict =
+      known.about("straggler", *worst,
+                  fmt::format("rank {} is {:.2f}x slower: {} here, the others {} (median)", rank,
+                              one.own_ns / std::max(one.median_ns, 1.0), format_ns(one.own_ns),
+                              format_ns(one.median_ns)),
+                  most);
   known.blame(rank, verdict);
   verdict.evidence["own_ns"] = one.own_ns;
   verdict.evidence["median_ns"] = one.median_ns;
@@ -166,8 +182,10 @@ void find_stragglers(const Case& known, std::vector<model::Verdict>& out) {
   if (known.report().ranks.size() < 2) return;
   const std::size_t before = out.size();
   if (!known.report().collectives.empty()) by_collectives(known, out);
-  // Between messages the lateness of one rank goes on from rank to rank: only a rank's own time shows who began it.
-  if (out.size() == before && (known.report().collectives.empty() || !known.report().messages.empty()))
+  // Between messages the lateness of one rank goes on from rank to rank: only a rank's own time
+  // shows who began it.
+  if (out.size() == before &&
+      (known.report().collectives.empty() || !known.report().messages.empty()))
     by_regions(known, out);
 }
 

@@ -37,8 +37,9 @@ std::string_view api_of(const model::Report& report) {
       {"cu", "CUDA"}, {"hip", "HIP"}, {"__hip", "HIP"}, {"hsa_", "HSA"}};
   std::string_view api;
   for (const model::OperatorRow& row : report.operators) {
-    const auto known = std::find_if(std::begin(kApis), std::end(kApis),
-                                    [&](const auto& each) { return row.name.starts_with(each.first); });
+    const auto known = std::find_if(std::begin(kApis), std::end(kApis), [&](const auto& each) {
+      return row.name.starts_with(each.first);
+    });
     if (known == std::end(kApis) || (!api.empty() && api != known->second)) return {};
     api = known->second;
   }
@@ -63,7 +64,8 @@ std::optional<model::Verdict> overview(const Case& known) {
   if (!report.kernels.empty() && report.kernels.front().share > 0) {
     const model::KernelRow& row = report.kernels.front();
     parts.push_back(fmt::format("largest kernel {}, {} of kernel time",
-                                base::elide(row.label.empty() ? row.name : row.label, 60), share_text(row.share)));
+                                base::elide(row.label.empty() ? row.name : row.label, 60),
+                                share_text(row.share)));
     verdict.evidence["kernel_share"] = row.share;
   }
   if (!parts.empty()) {
@@ -81,10 +83,12 @@ std::optional<model::Verdict> overview(const Case& known) {
   }
   add(static_cast<std::int64_t>(known.rows()), "region");
   add(instances, "instance");
-  if (unclosed > 0) parts.push_back(base::counted(static_cast<std::uint64_t>(unclosed), "range") + " never ended");
+  if (unclosed > 0)
+    parts.push_back(base::counted(static_cast<std::uint64_t>(unclosed), "range") + " never ended");
   if (report.total) add(report.total->kernels, "kernel");
   if (report.total) add(report.total->copies, "copy");
-  if (parts.empty() && !report.operators.empty()) {  // the calls of a recording that holds nothing else
+  if (parts.empty() &&
+      !report.operators.empty()) {  // the calls of a recording that holds nothing else
     std::int64_t calls = 0;
     for (const model::OperatorRow& row : report.operators) calls += row.calls;
     const model::OperatorRow& most = report.operators.front();
@@ -92,16 +96,18 @@ std::optional<model::Verdict> overview(const Case& known) {
     const std::string name = base::printable(most.name);
     if (const std::string_view api = api_of(report); !api.empty())
       verdict.text = fmt::format("{} and nothing else; most time in {} ({})",
-                                 base::counted(made, std::string(api) + " call"), name, base::format_ns(most.cpu_ns));
+                                 base::counted(made, std::string(api) + " call"), name,
+                                 base::format_ns(most.cpu_ns));
     else
-      verdict.text =
-          fmt::format("{} of {}; most self time in {} ({})", base::counted(made, "call"),
-                      base::counted(report.operators.size(), "operator"), name, base::format_ns(most.exclusive_cpu_ns));
+      verdict.text = fmt::format("{} of {}; most self time in {} ({})", base::counted(made, "call"),
+                                 base::counted(report.operators.size(), "operator"), name,
+                                 base::format_ns(most.exclusive_cpu_ns));
     return verdict;
   }
   if (parts.empty()) return std::nullopt;
   if (parts.size() == 1 && report.total && report.total->copies > 0 && report.total->copy_ns > 0) {
-    verdict.text = parts.front() + " of " + base::format_ns(report.total->copy_ns) + " and nothing else";
+    verdict.text =
+        parts.front() + " of " + base::format_ns(report.total->copy_ns) + " and nothing else";
     return verdict;
   }
   verdict.text = "no times to judge: " + base::join(parts, ", ");
@@ -184,13 +190,14 @@ void drop_savings_beyond(double run_ns, std::vector<model::Verdict>& found) {
   }
 }
 
-/// Does the kind say what would be gone if its advice were followed? Where time goes alone is no saving.
+/// Does the kind say what would be gone if its advice were followed? Where time goes alone is no
+/// saving.
 bool claims_savings(const model::Verdict& verdict) {
   constexpr std::string_view kWhere[] = {"hot_region", "gpu_bound", "idle_gpu", "cuda_calls",
                                          "start_up",   "own_wait",  "deadlock", "own_function"};
   const auto has = [&](const char* evidence) { return verdict.evidence.contains(evidence); };
-  if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") && !has("latency_bound") &&
-      !has("balanced"))
+  if (verdict.kind == "dominant_kernel" && !has("memory_bound") && !has("compute_bound") &&
+      !has("latency_bound") && !has("balanced"))
     return false;  // its limiter is not known
   return verdict.severity == model::Weight::kWarning &&
          std::find(std::begin(kWhere), std::end(kWhere), verdict.kind) == std::end(kWhere) &&
@@ -217,7 +224,8 @@ Case::Case(const model::Report& report, std::string_view named)
   if (report.outside && report.total && !report.total->partial && !report.devices.empty()) {
     double busy = report.total->busy_ns;
     if (report.unattributed) busy -= report.unattributed->busy_ns;
-    if (busy >= 0) gpu_idle_ns_ = std::max(0.0, inside_ns_ - busy / static_cast<double>(report.devices.size()));
+    if (busy >= 0)
+      gpu_idle_ns_ = std::max(0.0, inside_ns_ - busy / static_cast<double>(report.devices.size()));
   }
   settled_ns_ = inside_ns_;
   for (const std::size_t row : top_) {
@@ -243,8 +251,10 @@ const model::Region& Case::region(std::size_t row) const {
 }
 
 std::optional<double> Case::gpu_busy_share() const {
-  if (!has_timeline() || !report_.total || report_.total->partial || !(report_.total->busy_ns > 0)) return std::nullopt;
-  return report_.total->busy_ns / report_.run.duration_ns / static_cast<double>(std::max<std::size_t>(1, gpus_));
+  if (!has_timeline() || !report_.total || report_.total->partial || !(report_.total->busy_ns > 0))
+    return std::nullopt;
+  return report_.total->busy_ns / report_.run.duration_ns /
+         static_cast<double>(std::max<std::size_t>(1, gpus_));
 }
 
 std::string Case::largest_kernel(std::size_t row) const {
@@ -257,8 +267,8 @@ std::string Case::largest_kernel(std::size_t row) const {
 }
 
 bool Case::matters(double ns) const {
-  return ns > 0 &&
-         (ns >= kMattersOfRun * whole_ns_ || (inside_ns_ > 0 && ns >= kMattersInside * std::max(settled_ns_, 0.0)));
+  return ns > 0 && (ns >= kMattersOfRun * whole_ns_ ||
+                    (inside_ns_ > 0 && ns >= kMattersInside * std::max(settled_ns_, 0.0)));
 }
 
 double Case::side_by_side(std::size_t row) const {
@@ -277,21 +287,24 @@ double Case::gpus_side_by_side(std::size_t row) const {
   return std::min(side_by_side(row), static_cast<double>(std::max<std::size_t>(1, gpus_)));
 }
 
-std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves, std::size_t most) const {
+std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& saves,
+                                     std::size_t most) const {
   std::vector<double> of(rows());
   for (std::size_t row = 0; row < rows(); ++row) of[row] = saves(row);
   // A row represents its branch, unless one child holds most of it; one that finds nothing hands on
   // to its children. Ranges of a library lie beside the program's, which say more: they count where
   // there are no others.
   std::vector<std::size_t> found, pending = top_;
-  const auto of_library = [&](std::size_t row) { return model::is_library_domain(region(row).domain); };
+  const auto of_library = [&](std::size_t row) {
+    return model::is_library_domain(region(row).domain);
+  };
   if (!std::all_of(top_.begin(), top_.end(), of_library)) std::erase_if(pending, of_library);
   while (!pending.empty()) {
     const std::size_t row = pending.back();
     pending.pop_back();
-    const auto deeper = std::find_if(children_[row].begin(), children_[row].end(), [&](std::size_t child) {
-      return of[child] >= kOneChild * of[row] && of[child] > 0;
-    });
+    const auto deeper = std::find_if(
+        children_[row].begin(), children_[row].end(),
+        [&](std::size_t child) { return of[child] >= kOneChild * of[row] && of[child] > 0; });
     if (of[row] <= 0 || deeper != children_[row].end())
       pending.insert(pending.end(), children_[row].begin(), children_[row].end());
     else
@@ -310,7 +323,8 @@ std::vector<std::size_t> Case::worst(const std::function<double(std::size_t)>& s
   return found;
 }
 
-model::Verdict Case::about_run(std::string_view kind, std::string text, std::optional<double> saves_ns) const {
+model::Verdict Case::about_run(std::string_view kind, std::string text,
+                               std::optional<double> saves_ns) const {
   model::Verdict verdict;
   verdict.kind = kind;
   verdict.text = std::move(text);
@@ -326,33 +340,42 @@ model::Verdict Case::about(std::string_view kind, std::size_t row, std::string t
   // A module's name has the modules around it: "decode step > model.layers.#.mlp (LlamaMLP)".
   std::vector<std::string> path = region(row).path;
   for (std::size_t i = region(row).module ? path.size() : 0; i-- > 1;)
-    if (const std::size_t type = path[i - 1].rfind(" ("); path[i].starts_with(path[i - 1].substr(0, type) + "."))
+    if (const std::size_t type = path[i - 1].rfind(" (");
+        path[i].starts_with(path[i - 1].substr(0, type) + "."))
       path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   verdict.path = model::path_text(region(row).domain, path);
   if (region(row).kind == model::RangeKind::kStartEnd) verdict.path += model::kStartEndMark;
-  if (report_.rows[row].siblings > 1) verdict.path += fmt::format(" x{}", report_.rows[row].siblings);
+  if (report_.rows[row].siblings > 1)
+    verdict.path += fmt::format(" x{}", report_.rows[row].siblings);
   verdict.region = report_.rows[row].members.front();
   return verdict;
 }
 
 std::string Case::profile_again(std::string_view options) const {
   if (report_.run.command.empty()) return {};
-  return "rangescope profile " + std::string(options) + " -- " + base::shell_quote(report_.run.command);
+  return "rangescope profile " + std::string(options) + " -- " +
+         base::shell_quote(report_.run.command);
 }
 
 std::string Case::measure_again(std::string_view metrics, const model::Region* region) const {
   if (model::is_program(report_)) return {};
   const model::Region* range = nullptr;
   for (const model::Region& root : report_.regions) {
-    if (root.process || root.path.size() != 1 || root.module || root.kind != model::RangeKind::kPushPop ||
-        model::is_library_domain(root.domain))
+    if (root.process || root.path.size() != 1 || root.module ||
+        root.kind != model::RangeKind::kPushPop || model::is_library_domain(root.domain))
       continue;
-    const bool around = region != nullptr && root.domain == region->domain && root.path.front() == region->path.front();
-    if (around || (region == nullptr && (range == nullptr || kernel_ns(root) > kernel_ns(*range)))) range = &root;
+    const bool around = region != nullptr && root.domain == region->domain &&
+                        root.path.front() == region->path.front();
+    if (around || (region == nullptr && (range == nullptr || kernel_ns(root) > kernel_ns(*range))))
+      range = &root;
   }
-  if (range == nullptr || range->path.front().find_first_of("#*?[]{},;@/\\\"'") != std::string::npos) return {};
-  const std::string expression = (range->domain.empty() ? "" : range->domain + "@") + range->path.front();
-  return profile_again("--metrics " + std::string(metrics) + " --include " + base::shell_quote(expression));
+  if (range == nullptr ||
+      range->path.front().find_first_of("#*?[]{},;@/\\\"'") != std::string::npos)
+    return {};
+  const std::string expression =
+      (range->domain.empty() ? "" : range->domain + "@") + range->path.front();
+  return profile_again("--metrics " + std::string(metrics) + " --include " +
+                       base::shell_quote(expression));
 }
 
 std::string Case::show(std::string_view options) const {
@@ -404,13 +427,14 @@ void judge(model::Report& report, std::string_view named) {
   if (found.empty())
     if (auto plain = overview(known)) found.push_back(std::move(*plain));
   // By what they come to, before those that say where time goes alone lose it.
-  std::stable_sort(found.begin(), found.end(), [](const model::Verdict& a, const model::Verdict& b) {
-    const auto weight = [](const model::Verdict& one) {
-      return std::tuple(one.kind == kHung, one.severity, is_of(one, kOfRanks), has_cure(one),
-                        one.saves_ns.value_or(-1));
-    };
-    return weight(a) > weight(b);
-  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const model::Verdict& a, const model::Verdict& b) {
+                     const auto weight = [](const model::Verdict& one) {
+                       return std::tuple(one.kind == kHung, one.severity, is_of(one, kOfRanks),
+                                         has_cure(one), one.saves_ns.value_or(-1));
+                     };
+                     return weight(a) > weight(b);
+                   });
   if (found.size() > kMostVerdicts) {
     // Where the model's time and memory go is shown in addition to what costs them.
     keep_note("modules", kMostVerdicts - 1, found);

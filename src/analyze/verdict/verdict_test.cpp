@@ -1,4 +1,5 @@
-// Each kind of verdict: one small recording where it must be made, and one beside it where it must not.
+// Each kind of verdict: one small recording where it must be made, and one beside it where it must
+// not.
 #include "analyze/verdict/verdict.hpp"
 
 #include <gtest/gtest.h>
@@ -18,16 +19,20 @@ TEST(WaitsForCpu, WhereTheGpuIsIdleMostOfASettledOccurrence) {
   EXPECT_NEAR(*one.saves_share, 0.8, 1e-9);
   EXPECT_NEAR(one.evidence.at("gpu_busy_share"), 0.2, 1e-9);
   EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs, 2, 4 * kMs).verdict(), "waits_for_cpu"));
-  EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs).verdict(), "waits_for_cpu")) << "no GPU was recorded";
+  EXPECT_FALSE(has(Program().loop("step", 5, 10 * kMs).verdict(), "waits_for_cpu"))
+      << "no GPU was recorded";
   const auto advice = [](std::int64_t each) {
-    return model::advice_for(of(Program().loop("step", 4, each, 30, 10 * kUs).verdict(), "waits_for_cpu"));
+    return model::advice_for(
+        of(Program().loop("step", 4, each, 30, 10 * kUs).verdict(), "waits_for_cpu"));
   };
   EXPECT_TRUE(advice(10 * kMs).starts_with("Use CUDA graphs")) << advice(10 * kMs);
-  EXPECT_TRUE(advice(100 * kMs).starts_with("Find what the CPU does")) << "30 kernels are not many in that time";
+  EXPECT_TRUE(advice(100 * kMs).starts_with("Find what the CPU does"))
+      << "30 kernels are not many in that time";
 }
 
 TEST(WaitsForCpu, NotWhereTheGpuIsFullOfOthersWork) {
-  // One thread hands the GPU 9 ms of every 10; another opens ranges beside it whose own kernels are short.
+  // One thread hands the GPU 9 ms of every 10; another opens ranges beside it whose own kernels are
+  // short.
   const auto beside = [](std::int64_t kernel) {
     Program b;
     b.loop("step", 10, 10 * kMs, 1, kernel);
@@ -90,7 +95,8 @@ TEST(LaunchBound, WhereKernelsAreShorterThanTheirLaunches) {
 void wait_for_gpu(Program& b, std::int64_t length) {
   for (std::size_t i = 0; i < b.session.ranges.size(); ++i) {
     const model::Range range = b.session.ranges[i];
-    const auto call = b.launch(b.t, range.end_ns - length, range.end_ns, model::LaunchKind::kSynchronize);
+    const auto call =
+        b.launch(b.t, range.end_ns - length, range.end_ns, model::LaunchKind::kSynchronize);
     b.session.synchronizations.push_back(
         {range.end_ns - length, range.end_ns, call, model::kNone, model::SyncKind::kContext});
   }
@@ -125,8 +131,8 @@ TEST(Copies, OfThreadsThatShareAGpuAreNoShorter) {
     const auto t = b.thread(b.p, 10 + i);
     b.range(t, "step", 0, 40 * kMs);
     const std::int64_t at = i * 10 * kMs;
-    b.copy(b.launch(t, at, at + 1, model::LaunchKind::kCopy), at, at + 4 * kMs, 1 << 20, model::CopyKind::kHostToDevice,
-           b.gpu);
+    b.copy(b.launch(t, at, at + 1, model::LaunchKind::kCopy), at, at + 4 * kMs, 1 << 20,
+           model::CopyKind::kHostToDevice, b.gpu);
   }
   EXPECT_NEAR(*of(b.verdict(), "copies").saves_ns, 16 * kMs, 1);
 }
@@ -159,8 +165,9 @@ TEST(Bounds, MemoryIsTheLevelNearestToItsPeak) {
   Program b;
   b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
   model::Report report = b.report();
-  for (const auto& [name, value] : {std::pair("dram_throughput", 0.3), std::pair("l2_throughput", 0.4),
-                                    std::pair("l1_throughput", 0.93), std::pair("sm_throughput", 0.2)})
+  for (const auto& [name, value] :
+       {std::pair("dram_throughput", 0.3), std::pair("l2_throughput", 0.4),
+        std::pair("l1_throughput", 0.93), std::pair("sm_throughput", 0.2)})
     report.regions[0].metrics[name] = {value, "ratio", value, value, 1, "ncu", {}};
   add_bounds(report, nullptr);
   finish_rows(report);
@@ -175,8 +182,10 @@ TEST(Advice, IsOfTheCauseThatTheTextNamesFirst) {
   hot.kind = "hot_region";
   hot.text = "100 % self time: 79 % runnable (waiting for a CPU), 18 % waiting: I/O";
   EXPECT_TRUE(model::advice_for(hot).starts_with("Leave CPUs free")) << model::advice_for(hot);
-  hot.text = "100 % self time: 60 % waiting: I/O, 20 % waiting: lock, 11 % runnable (waiting for a CPU)";
-  EXPECT_TRUE(model::advice_for(hot).starts_with("Find what it waits for")) << model::advice_for(hot);
+  hot.text =
+      "100 % self time: 60 % waiting: I/O, 20 % waiting: lock, 11 % runnable (waiting for a CPU)";
+  EXPECT_TRUE(model::advice_for(hot).starts_with("Find what it waits for"))
+      << model::advice_for(hot);
   hot.text = "100 % self time: 90 % Python";
   hot.evidence["cpu_python_share"] = 0.9;
   EXPECT_TRUE(model::advice_for(hot).starts_with("Move the hot loop")) << model::advice_for(hot);
@@ -266,7 +275,8 @@ TEST(Uneven, Occurrences) {
   EXPECT_FALSE(has(Program().loop("step", 20, kMs).verdict(), "uneven_occurrences"));
   for (model::Range& range : b.session.ranges) range.domain = 1;
   b.session.domains.push_back({b.session.strings.intern("python")});
-  EXPECT_FALSE(has(b.verdict(), "uneven_occurrences")) << "calls of one function differ in their work";
+  EXPECT_FALSE(has(b.verdict(), "uneven_occurrences"))
+      << "calls of one function differ in their work";
 }
 
 TEST(Uneven, SaysThatWarmUpsAreNotCounted) {
@@ -294,7 +304,8 @@ TEST(HotRegion, IsNothingThatAProfilerDid) {  // Kineto's "overhead" and picture
   b.range(b.t, "Activity Buffer Request", 0, 90 * kMs, "overhead");
   b.range(b.t, "step", 90 * kMs, 100 * kMs);
   b.session.end_ns = 100 * kMs;
-  for (const model::Verdict& one : b.verdict()) EXPECT_EQ(one.path.find("overhead"), std::string::npos) << one.text;
+  for (const model::Verdict& one : b.verdict())
+    EXPECT_EQ(one.path.find("overhead"), std::string::npos) << one.text;
 }
 
 TEST(Uneven, ProcessesAndThreads) {
@@ -315,7 +326,8 @@ TEST(Uneven, ProcessesAndThreads) {
 TEST(Uneven, ThreadsOfAProcessThatWorkAtOnceAreNoLongerTime) {
   Program b;
   for (std::uint32_t i = 0; i < 6; ++i) b.range(b.thread(b.p, 10 + i), "job", 0, 200 * kMs);
-  for (std::uint32_t i = 0; i < 2; ++i) b.range(b.thread(b.process(20 + i), 20 + i), "job", 0, 200 * kMs);
+  for (std::uint32_t i = 0; i < 2; ++i)
+    b.range(b.thread(b.process(20 + i), 20 + i), "job", 0, 200 * kMs);
   EXPECT_FALSE(has(b.verdict(), "uneven_processes"));
   b.range(b.thread(b.process(30), 30), "job", 0, 600 * kMs);
   const auto found = b.verdict();
@@ -345,7 +357,8 @@ TEST(Straggler, OfThreadsThatWorkAtOnceOneWaits) {
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     const auto p = b.process(10 + rank);
     b.session.processes[p].rank = rank;
-    for (std::uint32_t i = 0; i < 4; ++i) b.range(b.thread(p, 10 * rank + i), "step", 0, (rank == 1 ? 130 : 100) * kMs);
+    for (std::uint32_t i = 0; i < 4; ++i)
+      b.range(b.thread(p, 10 * rank + i), "step", 0, (rank == 1 ? 130 : 100) * kMs);
   }
   EXPECT_NEAR(*of(b.verdict(), "straggler").saves_ns, 30 * kMs, 1);
 }
@@ -359,19 +372,22 @@ TEST(ClockLimited, WhereClocksWereHeldDown) {
     judge(made);
     EXPECT_EQ(has(made.verdict, "clock_limited"), share > 0.1);
     if (share > 0.1) {
-      EXPECT_DOUBLE_EQ(of(made.verdict, "clock_limited").evidence.at("metrics.clock_limited"), share);
+      EXPECT_DOUBLE_EQ(of(made.verdict, "clock_limited").evidence.at("metrics.clock_limited"),
+                       share);
     }
   }
 }
 
-// Three ranks of equal kernels; those of rank 1 take `longer`, at 1.2 GHz where the others run at 1.7.
+// Three ranks of equal kernels; those of rank 1 take `longer`, at 1.2 GHz where the others run
+// at 1.7.
 TEST(SlowGpu, WithItsClockBesideTheOthers) {
   for (const double longer : {1.3, 1.02}) {
     testing::SessionBuilder b;
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       const std::uint32_t p = b.process(10 + rank), t = b.thread(p, 10 + rank);
       b.session.processes.back().rank = rank;
-      const std::uint32_t device = b.device(p, 0, "GPU-" + std::to_string(rank)), stream = b.stream(p, device, 7);
+      const std::uint32_t device = b.device(p, 0, "GPU-" + std::to_string(rank)),
+                          stream = b.stream(p, device, 7);
       const auto length = static_cast<std::int64_t>(2 * kMs * (rank == 1 ? longer : 1));
       for (int step = 0; step < 10; ++step) {
         const std::int64_t at = step * 3 * kMs;
@@ -398,7 +414,8 @@ TEST(SlowGpu, WithItsClockBesideTheOthers) {
     const model::Verdict& one = of(report.verdict, "slow_gpu");
     EXPECT_NEAR(one.evidence.at("sm_clock_hz"), 1.2e9, 1e3);
     EXPECT_NEAR(one.evidence.at("sm_clock_hz_of_others"), 1.7e9, 1e3);
-    EXPECT_NE(one.text.find("the GPU of rank 1, GPU-1 takes 30.0 % longer"), std::string::npos) << one.text;
+    EXPECT_NE(one.text.find("the GPU of rank 1, GPU-1 takes 30.0 % longer"), std::string::npos)
+        << one.text;
     EXPECT_NE(one.text.find("at 1200 MHz, the others' 1700 MHz"), std::string::npos) << one.text;
     EXPECT_NEAR(*one.saves_ns, 10 * 0.6 * kMs, 10);
   }
@@ -408,7 +425,8 @@ TEST(Outside, WhatLiesOutsideEveryRange) {
   const auto start = Program().pause(50 * kMs).loop("step", 5, 10 * kMs, 1, 9 * kMs).verdict();
   EXPECT_EQ(of(start, "outside_ranges").severity, model::Weight::kNote) << "a start is what it is";
   EXPECT_FALSE(of(start, "outside_ranges").saves_ns) << "and nothing to save";
-  const auto gaps = Program().loop("step", 1, 10 * kMs).pause(50 * kMs).loop("step", 1, 10 * kMs).verdict();
+  const auto gaps =
+      Program().loop("step", 1, 10 * kMs).pause(50 * kMs).loop("step", 1, 10 * kMs).verdict();
   EXPECT_EQ(of(gaps, "outside_ranges").severity, model::Weight::kWarning);
   EXPECT_NEAR(*of(gaps, "outside_ranges").saves_ns, 50 * kMs, 1);
   EXPECT_FALSE(has(Program().pause(kMs).loop("step", 5, 10 * kMs).verdict(), "outside_ranges"));
@@ -445,9 +463,11 @@ TEST(Stalls, TheMostFrequentWaitOfTheKernelThatItCostsMost) {
   const auto sampled = [](std::uint32_t waits) {
     Program b;
     b.loop("step", 4, 10 * kMs, 2, 4500 * kUs);
-    b.session.pc.places.push_back({b.session.kernels[0].name, 0x40, b.session.strings.intern("/src/kernel.cu"), 112});
-    b.session.pc.samples = {{b.session.kernels[0].launch, 0, b.session.strings.intern("long_scoreboard"), waits},
-                            {b.session.kernels[0].launch, 0, b.session.strings.intern("not_selected"), 1000 - waits}};
+    b.session.pc.places.push_back(
+        {b.session.kernels[0].name, 0x40, b.session.strings.intern("/src/kernel.cu"), 112});
+    b.session.pc.samples = {
+        {b.session.kernels[0].launch, 0, b.session.strings.intern("long_scoreboard"), waits},
+        {b.session.kernels[0].launch, 0, b.session.strings.intern("not_selected"), 1000 - waits}};
     return b.verdict();
   };
   const model::Verdict one = of(sampled(610), "stalls");
@@ -460,13 +480,16 @@ TEST(Stalls, TheMostFrequentWaitOfTheKernelThatItCostsMost) {
 
 TEST(WithoutRanges, AnIdleGpuIsSaid) {
   Program b;
-  for (const std::int64_t at : {kMs, 98 * kMs}) b.kernel(b.launch(b.t, at, at + 100), "small", at, at + kMs, b.gpu);
+  for (const std::int64_t at : {kMs, 98 * kMs})
+    b.kernel(b.launch(b.t, at, at + 100), "small", at, at + kMs, b.gpu);
   b.session.end_ns = 100 * kMs;
   EXPECT_EQ(b.verdict().front().text, "the GPU is idle 98 % of the run: busy 2.000 ms of 100.0 ms");
   b.session.end_ns = 1000 * kMs;
   EXPECT_EQ(b.verdict().front().text,
-            "the GPU is idle 98 % of the time from its first to its last work: busy 2.000 ms of 98.00 ms");
-  EXPECT_EQ(of(b.verdict(), "start_up").text, "start-up and exit are 90 % of the run: all GPU work is within 98.00 ms");
+            "the GPU is idle 98 % of the time from its first to its last work: busy 2.000 ms of "
+            "98.00 ms");
+  EXPECT_EQ(of(b.verdict(), "start_up").text,
+            "start-up and exit are 90 % of the run: all GPU work is within 98.00 ms");
 }
 
 TEST(WithoutRanges, StartUpIsNoWaitForTheCpu) {
@@ -494,7 +517,8 @@ TEST(DominantKernel, OfAllKernelsTime) {
   const auto found = Program().loop("step", 4, 10 * kMs, 3, 3 * kMs).verdict();
   EXPECT_EQ(of(found, "dominant_kernel").path, "even");
   Program many;
-  for (const char* name : {"a", "b", "c", "d"}) many.kernel(many.launch(many.t, 1, 2), name, 1, kMs, many.gpu);
+  for (const char* name : {"a", "b", "c", "d"})
+    many.kernel(many.launch(many.t, 1, 2), name, 1, kMs, many.gpu);
   EXPECT_FALSE(has(many.loop("step", 1, 10 * kMs).verdict(), "dominant_kernel"));
 }
 
@@ -511,7 +535,8 @@ TEST(HotRegion, AThreadForEachRequestIsAsHotAsOneForAll) {
     std::int64_t end = 0;
     for (std::int64_t i = 0; i < 100; ++i) {
       const std::int64_t at = i / threads_at_once * 10 * kMs;
-      b.range(b.thread(b.p, static_cast<std::uint32_t>(100 + i)), "request", at, end = at + 10 * kMs);
+      b.range(b.thread(b.p, static_cast<std::uint32_t>(100 + i)), "request", at,
+              end = at + 10 * kMs);
     }
     b.range(b.t, "shutdown", end, end + 150 * kMs);
     return b.verdict();
@@ -523,11 +548,13 @@ TEST(HotRegion, AThreadForEachRequestIsAsHotAsOneForAll) {
 }
 
 TEST(HotRegion, WhereTheGpuHasNextToNothingToDo) {
-  const auto compiling = Program().loop("compile", 1, 100 * kMs).loop("run", 1, kMs, 1, kMs / 2).verdict();
+  const auto compiling =
+      Program().loop("compile", 1, 100 * kMs).loop("run", 1, kMs, 1, kMs / 2).verdict();
   EXPECT_EQ(compiling.front().kind, "hot_region");
   EXPECT_EQ(compiling.front().path, "compile");
   EXPECT_NE(compiling.front().text.find("no GPU work"), std::string::npos);
-  EXPECT_FALSE(has(Program().loop("wait", 1, 100 * kMs).loop("run", 1, kMs, 1, 90 * kMs).verdict(), "hot_region"))
+  EXPECT_FALSE(has(Program().loop("wait", 1, 100 * kMs).loop("run", 1, kMs, 1, 90 * kMs).verdict(),
+                   "hot_region"))
       << "the GPU works on while the CPU does something else";
 }
 
@@ -552,21 +579,25 @@ TEST(HotRegion, ARangeAroundOthersIsNoPlaceToLook) {
   alone.session.end_ns = 100 * kMs;
   EXPECT_EQ(of(alone.verdict(), "hot_region").path, "request [start/end]");
   alone.range(alone.t, "request", 0, 100 * kMs, "", model::RangeKind::kStartEnd);
-  EXPECT_TRUE(of(alone.verdict(), "hot_region").text.starts_with("100.0 % self time (100.0 ms")) << "two at once";
+  EXPECT_TRUE(of(alone.verdict(), "hot_region").text.starts_with("100.0 % self time (100.0 ms"))
+      << "two at once";
 }
 
 TEST(Bounds, LatencyNamesTheStall) {
-  EXPECT_EQ(of(measured(0.3, 0.2).verdict, "latency_bound").text, "latency-bound: memory 30 %, compute 20 % of peak");
+  EXPECT_EQ(of(measured(0.3, 0.2).verdict, "latency_bound").text,
+            "latency-bound: memory 30 %, compute 20 % of peak");
   Program b;
   b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
   model::Report report = b.report();
-  for (const auto& [name, value] : {std::pair("dram_throughput", 0.3), std::pair("sm_throughput", 0.2),
-                                    std::pair("stall_wait", 1.5), std::pair("stall_long_scoreboard", 4.5)})
+  for (const auto& [name, value] :
+       {std::pair("dram_throughput", 0.3), std::pair("sm_throughput", 0.2),
+        std::pair("stall_wait", 1.5), std::pair("stall_long_scoreboard", 4.5)})
     report.regions[0].metrics[name] = {value, "", value, value, 1, "cupti", {}};
   add_bounds(report, nullptr);
   finish_rows(report);
   judge(report);
-  EXPECT_NE(of(report.verdict, "latency_bound").text.find("wait mostly for long scoreboard (4.5"), std::string::npos);
+  EXPECT_NE(of(report.verdict, "latency_bound").text.find("wait mostly for long scoreboard (4.5"),
+            std::string::npos);
 }
 
 TEST(Profiler, WhatItAddedAndWhatIsTooShortForIt) {
@@ -589,9 +620,10 @@ TEST(Profiler, WhatIsTooShortHasTheCountAndMedianOfTheTable) {
   EXPECT_EQ(step.wall.per_occurrence_ns.median, 6);
   EXPECT_EQ(step.occurrences, 1000);
   const model::Verdict& one = of(report.verdict, "too_short");
-  EXPECT_EQ(one.text, "too short to measure: median 6 ns of 1,000 instances, about the profiler's own cost");
-  EXPECT_EQ(one.evidence,
-            (std::map<std::string, double>{{"recording_ns", 74000}, {"wall_ns", 6000}, {"wall_ns.median", 6}}));
+  EXPECT_EQ(one.text,
+            "too short to measure: median 6 ns of 1,000 instances, about the profiler's own cost");
+  EXPECT_EQ(one.evidence, (std::map<std::string, double>{
+                              {"recording_ns", 74000}, {"wall_ns", 6000}, {"wall_ns.median", 6}}));
 }
 
 TEST(Profiler, RangesOfALibraryAreTooShortForNobody) {
@@ -608,7 +640,8 @@ TEST(CudaCalls, OfARecordingOfNothingElse) {
     b.session.synchronizations.push_back({from, from + 200 * kMs, call});
   }
   b.session.end_ns = 431 * kMs;
-  EXPECT_EQ(of(b.verdict(), "cuda_calls").text, "2 CUDA calls wait 400.0 ms for the GPU (93 % of the run)");
+  EXPECT_EQ(of(b.verdict(), "cuda_calls").text,
+            "2 CUDA calls wait 400.0 ms for the GPU (93 % of the run)");
   b.loop("step", 1, kMs, 1, kMs);
   EXPECT_FALSE(has(b.verdict(), "cuda_calls"));
 }
@@ -627,11 +660,15 @@ TEST(Overview, OfARunWhereNothingStandsOut) {
 
 TEST(Verdict, AtMostFiveAndWorstFirst) {
   Program b;
-  b.pause(50 * kMs).loop("a", 1, 200 * kMs, 1, kMs).loop("a", 5, 10 * kMs, 3, kMs).loop("b", 12, 10 * kMs, 1, kMs);
+  b.pause(50 * kMs)
+      .loop("a", 1, 200 * kMs, 1, kMs)
+      .loop("a", 5, 10 * kMs, 3, kMs)
+      .loop("b", 12, 10 * kMs, 1, kMs);
   const auto found = b.verdict();
   EXPECT_LE(found.size(), kMostVerdicts);
   double last = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 1; i < found.size(); ++i) EXPECT_GE(found[i - 1].severity, found[i].severity);
+  for (std::size_t i = 1; i < found.size(); ++i)
+    EXPECT_GE(found[i - 1].severity, found[i].severity);
   for (const model::Verdict& one : found) {
     EXPECT_TRUE(!one.saves_ns || one.severity == model::Weight::kWarning) << one.text;
     EXPECT_LE(one.saves_ns.value_or(last), last) << one.text;
@@ -652,12 +689,14 @@ TEST(Modules, TheDeepestThatHasHalfOfItsPhase) {
 TEST(Modules, WhatNoneHasHalfOfIsSharedOut) {
   const auto found = layered(5 * kMs, 5 * kMs, 8 * kMs).verdict();
   EXPECT_EQ(of(found, "modules").path, "decode step > Model > model.layers.# (Layer) x4");
-  EXPECT_EQ(of(found, "modules").text, "83 % of the kernel time of decode step: self_attn 50 %, mlp 50 %");
+  EXPECT_EQ(of(found, "modules").text,
+            "83 % of the kernel time of decode step: self_attn 50 %, mlp 50 %");
 }
 
 TEST(Modules, AreToldBesideMoreThanAReportShows) {
   Program b = layered(6 * kMs, 4 * kMs);
-  for (int i = 0; i < 3; ++i) b.pause(200 * kMs).loop(i % 2 == 0 ? "load" : "store", 10, 10 * kMs, 6, kUs);
+  for (int i = 0; i < 3; ++i)
+    b.pause(200 * kMs).loop(i % 2 == 0 ? "load" : "store", 10, 10 * kMs, 6, kUs);
   model::Report report = b.report();
   judge(report);
   EXPECT_LE(report.verdict.size(), 5u);
@@ -673,12 +712,14 @@ TEST(Modules, HaveTheirLimit) {
   }
   finish_rows(report);
   judge(report);
-  EXPECT_EQ(of(report.verdict, "modules").text,
-            "60 % of the kernel time of decode step, memory-bound (memory 71 %, compute 9.0 % of peak)");
+  EXPECT_EQ(
+      of(report.verdict, "modules").text,
+      "60 % of the kernel time of decode step, memory-bound (memory 71 %, compute 9.0 % of peak)");
   for (model::Region& region : report.regions) region.bound.reset();
   finish_rows(report);
   judge(report);
-  EXPECT_EQ(of(report.verdict, "modules").text, "60 % of the kernel time of decode step, MFU 2.0 %, MBU 60 %");
+  EXPECT_EQ(of(report.verdict, "modules").text,
+            "60 % of the kernel time of decode step, MFU 2.0 %, MBU 60 %");
 }
 
 }  // namespace verdict_test

@@ -1,4 +1,5 @@
-// Where the time goes: outside every range, into one kernel, into one region, into the measurement itself.
+// Where the time goes: outside every range, into one kernel, into one region, into the measurement
+// itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,17 +27,21 @@ void find_compilation(const Case& known, std::vector<model::Verdict>& out) {
   std::int64_t compilations = 0;
   const model::Region* longest = nullptr;
   for (const model::Region& region : known.report().regions) {
-    if (region.process || region.thread || region.path.size() != 1 || !region.path.front().starts_with(kXla)) continue;
+    if (region.process || region.thread || region.path.size() != 1 ||
+        !region.path.front().starts_with(kXla))
+      continue;
     all += region.wall.inclusive_ns;
     compilations += region.occurrences;
-    if (longest == nullptr || region.wall.inclusive_ns > longest->wall.inclusive_ns) longest = &region;
+    if (longest == nullptr || region.wall.inclusive_ns > longest->wall.inclusive_ns)
+      longest = &region;
   }
   if (longest == nullptr || !known.matters(all)) return;
   model::Verdict verdict = known.about_run("compilation", "", all);
   const std::string_view name = std::string_view(longest->path.front()).substr(kXla.size());
-  verdict.text = fmt::format("XLA compiles {} programs in {}, {} of the run; {} takes {}", compilations, format_ns(all),
-                             share_text(all / known.report().run.duration_ns), base::printable(name),
-                             format_ns(longest->wall.inclusive_ns));
+  verdict.text =
+      fmt::format("XLA compiles {} programs in {}, {} of the run; {} takes {}", compilations,
+                  format_ns(all), share_text(all / known.report().run.duration_ns),
+                  base::printable(name), format_ns(longest->wall.inclusive_ns));
   if (longest->occurrences > 1) verdict.text += fmt::format(" ({} times)", longest->occurrences);
   verdict.evidence = {{"compile_ns", all},
                       {"compilations", static_cast<double>(compilations)},
@@ -49,11 +54,12 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (!report.outside || !known.has_timeline()) return;
   const model::Outside& outside = *report.outside;
   const double run = report.run.duration_ns, share = outside.wall_ns / run;
-  const double idle = outside.wall_ns - outside.late_ns;  // the rest is the work of ranges, which their lines judge
+  const double idle =
+      outside.wall_ns - outside.late_ns;  // the rest is the work of ranges, which their lines judge
   if (idle / run < kOutside) return;
-  std::string text =
-      fmt::format("{} of the run: {} before the first range, {} between, {} after the last", share_text(share),
-                  format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
+  std::string text = fmt::format(
+      "{} of the run: {} before the first range, {} between, {} after the last", share_text(share),
+      format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
   model::Verdict verdict = known.about_run("outside_ranges", "", idle);
   verdict.path = "outside ranges";
   verdict.evidence = {{"wall_ns", outside.wall_ns},
@@ -64,7 +70,8 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   if (report.unattributed && report.unattributed->busy_ns >= 0) {
     const double busy = report.unattributed->busy_ns;
     verdict.evidence["gpu_busy_ns"] = busy;
-    if (busy >= kOutside * outside.wall_ns) text += "; the GPU is busy " + format_ns(busy) + " of it";
+    if (busy >= kOutside * outside.wall_ns)
+      text += "; the GPU is busy " + format_ns(busy) + " of it";
   }
   if (outside.late_ns > 0) verdict.evidence["late_ns"] = outside.late_ns;
   if (outside.late_ns >= kMattersOfRun * run)
@@ -75,7 +82,8 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   }
   const double loop = run - outside.before_ns - outside.after_ns;
   const double between = std::min(outside.between_ns, idle);
-  const bool gaps = between >= kBetween * loop && known.matters(between) && between >= kMattersOfRun * run;
+  const bool gaps =
+      between >= kBetween * loop && known.matters(between) && between >= kMattersOfRun * run;
   const bool bare = 1 - share < kCovered;
   if (!gaps && !bare) verdict.severity = model::Weight::kNote;
   if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
@@ -91,21 +99,25 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   if (report.kernels.empty()) return;
   const model::KernelRow& row = report.kernels.front();
-  // With ranges, a kernel alone repeats their line. Without a timeline, the first one is the answer.
+  // With ranges, a kernel alone repeats their line. Without a timeline, the first one is the
+  // answer.
   const bool only = report.kernels.size() == 1 && known.has_timeline() && known.rows() > 0;
   const double least = known.has_timeline() ? kOneKernel : kHot;
   if (!(row.share >= least) || only || !known.matters(row.total_ns)) return;
   const double of_run = known.has_timeline() ? row.total_ns / report.run.duration_ns : 0;
-  std::string text = fmt::format("{} of {} kernel time{}: {} of {}", share_text(row.share),
-                                 known.has_timeline() ? "all" : "the measured",
-                                 known.has_timeline() ? fmt::format(", {} of the run", share_text(of_run)) : "",
-                                 base::counted(static_cast<std::uint64_t>(row.calls), "call"),
-                                 format_ns(row.total_ns / static_cast<double>(row.calls)));
+  std::string text =
+      fmt::format("{} of {} kernel time{}: {} of {}", share_text(row.share),
+                  known.has_timeline() ? "all" : "the measured",
+                  known.has_timeline() ? fmt::format(", {} of the run", share_text(of_run)) : "",
+                  base::counted(static_cast<std::uint64_t>(row.calls), "call"),
+                  format_ns(row.total_ns / static_cast<double>(row.calls)));
   const double saves = row.total_ns;
   model::Verdict verdict = known.about_run("dominant_kernel", "", saves);
-  verdict.evidence = {{"calls", static_cast<double>(row.calls)}, {"total_ns", row.total_ns}, {"share", row.share}};
-  const auto counters = std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
-                                     [&](const model::KernelCounters& each) { return each.name == row.name; });
+  verdict.evidence = {
+      {"calls", static_cast<double>(row.calls)}, {"total_ns", row.total_ns}, {"share", row.share}};
+  const auto counters =
+      std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
+                   [&](const model::KernelCounters& each) { return each.name == row.name; });
   if (counters != report.kernel_counters.end()) {
     const auto value = [&](const char* name) -> std::optional<double> {
       const auto* metric = model::known_metric(counters->metrics, name);
@@ -117,7 +129,8 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
       const std::string& kind = counters->bound->kind;
       const std::size_t part = kind.find(": ");
       const bool near = part != std::string::npos && kind != "memory: system";
-      text += "; " + bound_text(*counters->bound, near ? ", nearest: " + kind.substr(part + 2) : "");
+      text +=
+          "; " + bound_text(*counters->bound, near ? ", nearest: " + kind.substr(part + 2) : "");
       verdict.evidence[bound_kind(*counters->bound)] = most;
       verdict.saves_ns = saves * std::max(0.0, 1 - most);
       if (verdict.saves_share) *verdict.saves_share *= std::max(0.0, 1 - most);
@@ -138,10 +151,13 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   const bool gpu = report.total && (report.total->kernels > 0 || report.total->busy_ns > 0);
-  if (gpu && known.has_timeline() && (report.total->partial || std::isnan(report.total->busy_ns))) return;
-  const auto works = [](const model::Region& region) {  // what gives the GPU work is judged by how busy that is
-    return region.gpu && (region.gpu->kernels != 0 || region.gpu->copies != 0 || region.gpu->graph_launches != 0);
-  };
+  if (gpu && known.has_timeline() && (report.total->partial || std::isnan(report.total->busy_ns)))
+    return;
+  const auto works =
+      [](const model::Region& region) {  // what gives the GPU work is judged by how busy that is
+        return region.gpu && (region.gpu->kernels != 0 || region.gpu->copies != 0 ||
+                              region.gpu->graph_launches != 0);
+      };
   const auto own_ns = [&](const model::Region& region) {
     if (known.has_timeline()) {  // a warm-up has a line of its own
       if (gpu && works(region)) return 0.0;
@@ -158,12 +174,14 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
     while (report.rows[row].parent != model::kNone) row = report.rows[row].parent;
     return row;
   };
-  // A thread that gives the GPU nothing runs beside those that do: tqdm's monitor waits all the time. Ranges of one
-  // domain and thread are never side by side, so only what those that work leave can be the cost of one that does not.
+  // A thread that gives the GPU nothing runs beside those that do: tqdm's monitor waits all the
+  // time. Ranges of one domain and thread are never side by side, so only what those that work
+  // leave can be the cost of one that does not.
   std::map<std::string_view, double> working;
   for (std::size_t row = 0; gpu && known.has_timeline() && row < known.rows(); ++row) {
     const model::Region& region = known.region(row);
-    if (report.rows[row].parent != model::kNone || region.kind != model::RangeKind::kPushPop || !works(region))
+    if (report.rows[row].parent != model::kNone || region.kind != model::RangeKind::kPushPop ||
+        !works(region))
       continue;
     double& most = working[region.domain];
     most = std::max(most, region.wall.inclusive_ns / known.side_by_side(row));
@@ -173,38 +191,47 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
       if (known.region(row).kind != kind) continue;
       double own = own_ns(known.region(row)) / known.side_by_side(row);
       const auto others = working.find(known.region(row).domain);
-      if (others != working.end() && kind == model::RangeKind::kPushPop && !works(known.region(top_of(row))))
+      if (others != working.end() && kind == model::RangeKind::kPushPop &&
+          !works(known.region(top_of(row))))
         own = std::min(own, known.inside_ns() - others->second);
       if (own > best) best = own, hot = row;
       if (!known.has_timeline() && own > 0) all += own;
     }
   };
   look(model::RangeKind::kPushPop);
-  // What a start/end range spends in itself is not known: others lie in it that are no children of it.
+  // What a start/end range spends in itself is not known: others lie in it that are no children of
+  // it.
   if (best < kHot * all || !known.has_timeline()) look(model::RangeKind::kStartEnd);
   if (!(best > 0) || best < kHot * all) return;
   // Work of others may run meanwhile: only what all of it cannot fill.
   if (gpu && known.has_timeline() && report.total->busy_ns >= kHardlyUsed * best) return;
   const double measured = known.has_timeline() ? 0 : known.whole_ns();
-  if (!known.has_timeline() && (best >= kAlmostAll * all || (measured > 0 && best >= kAlmostAll * measured))) return;
+  if (!known.has_timeline() &&
+      (best >= kAlmostAll * all || (measured > 0 && best >= kAlmostAll * measured)))
+    return;
   const model::Region& region = known.region(hot);
-  const std::string times = region.sampled() || region.occurrences < 1
-                                ? std::string()
-                                : ", " + base::counted(static_cast<std::uint64_t>(region.occurrences), "call");
+  const std::string times =
+      region.sampled() || region.occurrences < 1
+          ? std::string()
+          : ", " + base::counted(static_cast<std::uint64_t>(region.occurrences), "call");
   std::string text;
   std::optional<double> saves;
   if (known.has_timeline()) {
-    best = std::min(best, known.inside_ns());  // start/end ranges of one name may be open side by side
+    best =
+        std::min(best, known.inside_ns());  // start/end ranges of one name may be open side by side
     saves = best;
-    text = fmt::format("{} self time ({}{}{})", share_text(best / known.whole_ns()), format_ns(best), times,
-                       gpu && !report.kernels_chosen ? ", no GPU work" : "");
+    text =
+        fmt::format("{} self time ({}{}{})", share_text(best / known.whole_ns()), format_ns(best),
+                    times, gpu && !report.kernels_chosen ? ", no GPU work" : "");
   } else {
-    text = fmt::format("most {} of all ranges ({}{})", region.gpu ? "GPU time" : "wall time", format_ns(best), times);
+    text = fmt::format("most {} of all ranges ({}{})", region.gpu ? "GPU time" : "wall time",
+                       format_ns(best), times);
   }
   const bool one = region.id < report.regions.size() && &region == &report.regions[region.id];
   std::optional<model::CpuWork> own;
   if (known.has_timeline() && one && region.cpu) own = own_cpu_work(report, region);
-  const std::string causes = own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
+  const std::string causes =
+      own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
   if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   const bool functions_named = std::ranges::any_of(out, [](const model::Verdict& other) {
@@ -215,8 +242,10 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
   if (const model::CpuWork* cpu = own ? &*own : region.cpu ? &*region.cpu : nullptr; cpu != nullptr)
     for (const model::CpuPart* part : {&cpu->python, &cpu->waiting})
-      if (cpu->whole_ns() > 0) verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / cpu->whole_ns();
-  if (region.occurrences > 0) verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
+      if (cpu->whole_ns() > 0)
+        verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / cpu->whole_ns();
+  if (region.occurrences > 0)
+    verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
   if (causes.empty())
     known.show_page(verdict);
   else
@@ -231,17 +260,19 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
     const model::Region& region = known.region(row);
     const double raw = region.wall.inclusive_ns + region.wall.profiler_ns;
     if (region.wall.profiler_ns < kProfiler * raw) continue;
-    const bool recording = report.operators.empty() && region.wall.recording_ns > region.wall.profiler_ns / 2;
-    model::Verdict verdict =
-        known.about("profiler_effect", row,
-                    fmt::format("{} added {} ({}), already subtracted",
-                                recording                   ? "recording its short ranges"
-                                : !report.operators.empty() ? "the profiler"
-                                                            : "collecting counters",
-                                format_ns(region.wall.profiler_ns), share_text(region.wall.profiler_ns / raw)),
-                    std::nullopt);
+    const bool recording =
+        report.operators.empty() && region.wall.recording_ns > region.wall.profiler_ns / 2;
+    model::Verdict verdict = known.about(
+        "profiler_effect", row,
+        fmt::format("{} added {} ({}), already subtracted",
+                    recording                   ? "recording its short ranges"
+                    : !report.operators.empty() ? "the profiler"
+                                                : "collecting counters",
+                    format_ns(region.wall.profiler_ns), share_text(region.wall.profiler_ns / raw)),
+        std::nullopt);
     verdict.severity = model::Weight::kNote;
-    verdict.evidence = {{"profiler_ns", region.wall.profiler_ns}, {"wall_ns", region.wall.inclusive_ns}};
+    verdict.evidence = {{"profiler_ns", region.wall.profiler_ns},
+                        {"wall_ns", region.wall.inclusive_ns}};
     if (recording) verdict.evidence["recording_ns"] = region.wall.recording_ns;
     out.push_back(std::move(verdict));
   }
@@ -252,7 +283,8 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   };
   const auto too_short = [&](std::size_t row) {
     const model::Region& region = known.region(row);
-    if (model::is_library_domain(region.domain)) return 0.0;  // of a library, whose ranges nobody chose
+    if (model::is_library_domain(region.domain))
+      return 0.0;  // of a library, whose ranges nobody chose
     const double median = recorded_median(region);
     const double all = region.wall.inclusive_ns + region.wall.recording_ns;
     return median > 0 && median < kTooShortNs && region.occurrences >= 3 ? all : 0.0;
@@ -264,12 +296,12 @@ void find_profiler(const Case& known, std::vector<model::Verdict>& out) {
   if (worst.empty()) return;
   const std::size_t row = worst.front();
   const model::Region& region = known.region(row);
-  model::Verdict verdict =
-      known.about("too_short", row,
-                  fmt::format("too short to measure: median {} of {}, about the profiler's own cost",
-                              format_ns(region.wall.per_occurrence_ns.median),
-                              base::counted(static_cast<std::uint64_t>(region.occurrences), "instance")),
-                  std::nullopt);
+  model::Verdict verdict = known.about(
+      "too_short", row,
+      fmt::format("too short to measure: median {} of {}, about the profiler's own cost",
+                  format_ns(region.wall.per_occurrence_ns.median),
+                  base::counted(static_cast<std::uint64_t>(region.occurrences), "instance")),
+      std::nullopt);
   verdict.severity = all >= kHot * known.inside_ns() ? model::Weight::kError : model::Weight::kNote;
   verdict.evidence = {{"wall_ns.median", region.wall.per_occurrence_ns.median},
                       {"wall_ns", region.wall.inclusive_ns},

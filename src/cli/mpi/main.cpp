@@ -1,10 +1,11 @@
-// rangescope-mpi: `mpirun -n 8 rangescope-mpi report JOB` merges the digests of a job's ranks into one file, shared
-// over MPI's processes, and prints what `rangescope report JOB --merged FILE` prints. With --merged FILE the file is
-// kept, and used as it is where it exists.
+// rangescope-mpi: `mpirun -n 8 rangescope-mpi report JOB` merges the digests of a job's ranks into
+// one file, shared over MPI's processes, and prints what `rangescope report JOB --merged FILE`
+// prints. With --merged FILE the file is kept, and used as it is where it exists.
 //
-// Process 0 is rangescope: it reads the command line and prints. It sends all others the runs of the job; each merges
-// every n-th of them, and the parts go up a binary tree, as MPI_Reduce would take them if they were of one size.
-// Merging adds integers (analyze/tally/digest.hpp), so the report is the same to the digit as one machine's.
+// Process 0 is rangescope: it reads the command line and prints. It sends all others the runs of
+// the job; each merges every n-th of them, and the parts go up a binary tree, as MPI_Reduce would
+// take them if they were of one size. Merging adds integers (analyze/tally/digest.hpp), so the
+// report is the same to the digit as one machine's.
 #include <mpi.h>
 
 #include <algorithm>
@@ -32,7 +33,8 @@ void send(const std::string& bytes, int to) {
   const std::uint64_t size = bytes.size();
   MPI_Send(&size, 1, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
   for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Send(bytes.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, to, 0, MPI_COMM_WORLD);
+    MPI_Send(bytes.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, to, 0,
+             MPI_COMM_WORLD);
 }
 
 std::string receive(int from) {
@@ -40,8 +42,8 @@ std::string receive(int from) {
   MPI_Recv(&size, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   std::string bytes(size, '\0');
   for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Recv(bytes.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, from, 0, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
+    MPI_Recv(bytes.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, from, 0,
+             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   return bytes;
 }
 
@@ -51,27 +53,33 @@ std::string broadcast(std::string text) {
   MPI_Bcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   text.resize(size);
   for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Bcast(text.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(text.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, 0,
+              MPI_COMM_WORLD);
   return text;
 }
 
-/// This process's share of the runs, and what the processes above it in the tree send; to the one below, or in
-/// process 0 the whole. An error goes down too: "" is no digest.
-base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs, int rank, int processes) {
+/// This process's share of the runs, and what the processes above it in the tree send; to the one
+/// below, or in process 0 the whole. An error goes down too: "" is no digest.
+base::Result<analyze::tally::Digest> reduce(const std::vector<fs::path>& runs, int rank,
+                                            int processes) {
   std::vector<fs::path> mine;
-  for (std::size_t i = static_cast<std::size_t>(rank); i < runs.size(); i += static_cast<std::size_t>(processes))
+  for (std::size_t i = static_cast<std::size_t>(rank); i < runs.size();
+       i += static_cast<std::size_t>(processes))
     mine.push_back(runs[i]);
   auto merged = profile::merge_runs(mine);
   for (int step = 1; step < processes; step *= 2) {
     if (rank % (2 * step) != 0) {
-      auto bytes = merged ? analyze::tally::encode(std::move(*merged), 1) : tl::make_unexpected(merged.error());
-      if (!bytes) base::warn("process " + std::to_string(rank) + ": " + base::to_string(bytes.error()));
+      auto bytes = merged ? analyze::tally::encode(std::move(*merged), 1)
+                          : tl::make_unexpected(merged.error());
+      if (!bytes)
+        base::warn("process " + std::to_string(rank) + ": " + base::to_string(bytes.error()));
       send(bytes.value_or(""), rank - step);
       return analyze::tally::Digest{};
     }
     if (rank + step >= processes) continue;
     analyze::tally::Digest other;
-    const auto read = analyze::tally::decode(receive(rank + step), "process " + std::to_string(rank + step), other);
+    const auto read = analyze::tally::decode(receive(rank + step),
+                                             "process " + std::to_string(rank + step), other);
     if (!read) merged = tl::make_unexpected(read.error());
     if (merged) merged = analyze::tally::merge(*merged, other);
   }
@@ -94,7 +102,8 @@ class MergedReport final : public cli::Subcommand {
     const auto job = TRY(job_to_merge());
     if (!job || job->members.empty()) return report_->run();
     const base::TemporaryFolder folder("rangescope-mpi");
-    const std::string file = last_of("--merged", (folder.path() / analyze::tally::kFileName).string());
+    const std::string file =
+        last_of("--merged", (folder.path() / analyze::tally::kFileName).string());
     std::error_code error;
     if (fs::exists(file, error)) return report_->run();
     auto digest = TRY(merge(*job));
@@ -111,8 +120,10 @@ class MergedReport final : public cli::Subcommand {
 
   /// Nothing where no job is named, or its captures are asked for.
   [[nodiscard]] base::Result<std::optional<runs::job::Job>> job_to_merge() const {
-    if (app_.results("input").size() > 1 || !app_.results("--captures").empty()) return std::nullopt;
-    return runs::job::find_job(last_of("--runs", std::string(runs::kDefaultRoot)), last_of("input", "latest"));
+    if (app_.results("input").size() > 1 || !app_.results("--captures").empty())
+      return std::nullopt;
+    return runs::job::find_job(last_of("--runs", std::string(runs::kDefaultRoot)),
+                               last_of("input", "latest"));
   }
 
   [[nodiscard]] base::Result<analyze::tally::Digest> merge(const runs::job::Job& job) const {

@@ -32,13 +32,15 @@ std::vector<Completed> completed(HelpCommands commands) {
         if (option.names.empty()) {
           one.runs |= option.run;
           one.words.insert(one.words.end(), option.values.begin(), option.values.end());
-        } else if (std::ranges::find(one.options, option.names, &HelpOption::names) == one.options.end()) {
+        } else if (std::ranges::find(one.options, option.names, &HelpOption::names) ==
+                   one.options.end()) {
           one.options.push_back(option);
         }
       }
     };
     add(command);
-    for (const auto& [written, summary] : command.verbs) one.words.push_back(written.substr(0, written.find(' ')));
+    for (const auto& [written, summary] : command.verbs)
+      one.words.push_back(written.substr(0, written.find(' ')));
     for (const HelpCommand& word : command.words) {
       one.words.push_back(word.name);
       add(word);
@@ -57,9 +59,11 @@ std::string bash_completion(const std::vector<Completed>& commands) {
       for (const std::string& name : option.names) {
         if (name.starts_with("--")) words += (words.empty() ? "" : " ") + name;
         if (!option.values.empty())
-          values += fmt::format("    '{} {}') values='{}' ;;\n", command.name, name, base::join(option.values, " "));
+          values += fmt::format("    '{} {}') values='{}' ;;\n", command.name, name,
+                                base::join(option.values, " "));
       }
-    cases += fmt::format("    {}) words=\"{}{}\" ;;\n", command.name, words, command.runs ? " $runs" : "");
+    cases += fmt::format("    {}) words=\"{}{}\" ;;\n", command.name, words,
+                         command.runs ? " $runs" : "");
   }
   return fmt::format(fmt::runtime(rangescope_bash_completion), names, values, cases);
 }
@@ -84,7 +88,8 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
         const std::string values = base::join(option.values, " ");
         const std::string takes = option.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
         std::string spec = shell_word(name + takes, "");
-        spec += shell_word("[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
+        spec += shell_word(
+            "[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
         if (!option.value.empty())
           spec += values.empty() ? "':value:_files'"
                   : option.list  ? "':group:_sequence compadd - " + values + "'"
@@ -92,10 +97,12 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
         specs += " \\\n        " + spec;
       }
     }
-    if (!command.words.empty()) specs += " \\\n        '1:what:(" + base::join(command.words, " ") + ")'";
+    if (!command.words.empty())
+      specs += " \\\n        '1:what:(" + base::join(command.words, " ") + ")'";
     specs += command.program ? " \\\n        '*:: :_normal'"
-             : command.runs  ? " \\\n        \"*:input: _alternative 'runs:run:($runs)' 'files:file:_files'\""
-                             : " \\\n        '*:file:_files'";
+             : command.runs
+                 ? " \\\n        \"*:input: _alternative 'runs:run:($runs)' 'files:file:_files'\""
+                 : " \\\n        '*:file:_files'";
     cases += fmt::format("    {})\n      _arguments{} ;;\n", command.name, specs);
   }
   return fmt::format(fmt::runtime(rangescope_zsh_completion), names, cases);
@@ -104,12 +111,14 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
 std::string fish_completion(const std::vector<Completed>& commands) {
   std::string out =
       "# fish completion for rangescope; made by `rangescope help --completion fish`\n"
-      "function __rangescope_runs\n  echo latest\n  for run in rangescope-runs/*/\n    path basename $run\n  "
+      "function __rangescope_runs\n  echo latest\n  for run in rangescope-runs/*/\n    path "
+      "basename $run\n  "
       "end\nend\n";
   for (const Completed& command : commands) {
-    out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n", command.name,
-                       shell_word(command.summary, "\\"));
-    const std::string here = fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
+    out += fmt::format("complete -c rangescope -n __fish_use_subcommand -f -a {} -d {}\n",
+                       command.name, shell_word(command.summary, "\\"));
+    const std::string here =
+        fmt::format("complete -c rangescope -n '__fish_seen_subcommand_from {}'", command.name);
     for (const std::string& word : command.words) out += here + " -f -a " + word + "\n";
     if (command.runs) out += here + " -a '(__rangescope_runs)'\n";
     for (const HelpOption& option : command.options) {
@@ -118,7 +127,8 @@ std::string fish_completion(const std::vector<Completed>& commands) {
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       const std::string values = base::join(option.values, " ");
       if (option.list)
-        out += " -x -a '(__fish_complete_list , \"string split \\\" \\\" \\\"" + values + "\\\"\")'";
+        out +=
+            " -x -a '(__fish_complete_list , \"string split \\\" \\\" \\\"" + values + "\\\"\")'";
       else if (!values.empty())
         out += " -x -a '" + values + "'";
       else if (!option.value.empty())
@@ -133,7 +143,9 @@ std::string fish_completion(const std::vector<Completed>& commands) {
 
 std::string completion(HelpCommands commands, std::string_view shell) {
   const auto all = completed(commands);
-  return shell == "zsh" ? zsh_completion(all) : shell == "fish" ? fish_completion(all) : bash_completion(all);
+  return shell == "zsh"    ? zsh_completion(all)
+         : shell == "fish" ? fish_completion(all)
+                           : bash_completion(all);
 }
 
 }  // namespace rangescope::cli

@@ -16,7 +16,8 @@ std::string kind_text(const doctor::SeenRange& seen) {
 std::string alike(const doctor::RangeFacts& range) {
   if (range.sequences.empty() || range.kernels + range.graph_launches == 0) return {};
   if (range.only_first_differs) return "alike except for the first";
-  if (range.sequences.size() > 1) return std::to_string(range.sequences.size()) + " different kernel sequences";
+  if (range.sequences.size() > 1)
+    return std::to_string(range.sequences.size()) + " different kernel sequences";
   if (range.shapes_differ) return "the same kernels each time, in different launch shapes";
   return range.occurrences > 1 ? "the same kernels each time" : "";
 }
@@ -27,11 +28,13 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   const doctor::SeenRange& first = facts.ranges[range.seen.front()];
   text += "    " + base::printable(first.shown());
   if (range.seen.size() > 1) text += " and " + base::counted(range.seen.size() - 1, "other path");
-  text += ": " + kind_text(first) + ", " +
-          (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
-          (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
-  text += "    " + base::counted(range.occurrences, "instance") + " on " + base::counted(range.threads, "thread") +
-          " of " + base::counted(range.processes, "process");
+  text +=
+      ": " + kind_text(first) + ", " +
+      (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
+      (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
+  text += "    " + base::counted(range.occurrences, "instance") + " on " +
+          base::counted(range.threads, "thread") + " of " +
+          base::counted(range.processes, "process");
   if (range.occurrences > range.unclosed)
     text += ", median " + base::format_ns(static_cast<double>(range.median_ns)) + ", first " +
             base::format_ns(static_cast<double>(range.first_ns));
@@ -39,22 +42,26 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   if (range.unclosed > 0) text += "; " + std::to_string(range.unclosed) + " still open at the end";
   text += "\n";
   if (!facts.cuda || !facts.gpu_unavailable.empty()) return text;
-  text += "    inside: " + base::counted(range.kernels, "kernel") + ", " + base::counted(range.copies, "copy") + ", " +
-          base::counted(range.memsets, "memset") + ", " + base::counted(range.graph_launches, "graph launch");
+  text += "    inside: " + base::counted(range.kernels, "kernel") + ", " +
+          base::counted(range.copies, "copy") + ", " + base::counted(range.memsets, "memset") +
+          ", " + base::counted(range.graph_launches, "graph launch");
   if (range.contexts > 1) text += ", " + base::counted(range.contexts, "context");
   if (range.bare_kernels > 0 || (range.kernels == 0 && range.other_thread_kernels > 0))
     text += "; " + base::counted(range.other_thread_kernels, "kernel") + " by " +
             base::counted(range.other_threads, "other thread");
-  if (range.child_kernels > 0) text += "; " + base::counted(range.child_kernels, "kernel") + " by child processes";
+  if (range.child_kernels > 0)
+    text += "; " + base::counted(range.child_kernels, "kernel") + " by child processes";
   if (const std::string same = alike(range); !same.empty()) text += "; " + same;
   text += "\n";
   std::string calls;
-  for (const auto& [api, count] : range.calls) calls += (calls.empty() ? "" : ", ") + api + " " + std::to_string(count);
+  for (const auto& [api, count] : range.calls)
+    calls += (calls.empty() ? "" : ", ") + api + " " + std::to_string(count);
   if (!calls.empty()) text += "    calls: " + calls + "\n";
   return text;
 }
 
-/// A shell command in lines of at most 100 columns where its words allow it: it can still be pasted whole.
+/// A shell command in lines of at most 100 columns where its words allow it: it can still be pasted
+/// whole.
 std::string in_lines(std::string_view command, std::string_view indent) {
   constexpr std::size_t kMost = 100;
   std::string out;
@@ -87,7 +94,8 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
   if (look.all_known)
     text += "was ended early: everything was known";
   else if (look.cut_short)
-    text += look.ended.timed_out ? "was ended by the time limit of the probe run" : "was interrupted";
+    text +=
+        look.ended.timed_out ? "was ended by the time limit of the probe run" : "was interrupted";
   else
     text += "ended by " + base::describe(look.ended);
   text += " after " + base::format_ns(static_cast<double>(look.ended.wall_ns)) + "\n";
@@ -99,7 +107,8 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
     text += "\nRanges (choose some with --include):\n";
     for (std::size_t i = 0; i < facts.ranges.size() && i < kMostRanges; ++i) {
       const doctor::SeenRange& seen = facts.ranges[i];
-      text += "  " + base::printable(seen.shown()) + ": " + base::counted(seen.occurrences, "instance") +
+      text += "  " + base::printable(seen.shown()) + ": " +
+              base::counted(seen.occurrences, "instance") +
               (facts.cuda ? ", " + base::counted(seen.kernels, "kernel") : "") + "; --include " +
               base::shell_quote(model::expression_of(seen.domain, seen.path, seen.kind)) + "\n";
     }
@@ -108,50 +117,59 @@ std::string program_text(const doctor::ProgramLook& look, std::span<const doctor
   }
   text += "\nWays to measure:\n";
   for (const doctor::Way& way : ways) {
-    text += std::string(way.works ? "  yes  " : "  no   ") + way.name + ": " + base::printable(way.reason) + "\n";
+    text += std::string(way.works ? "  yes  " : "  no   ") + way.name + ": " +
+            base::printable(way.reason) + "\n";
     for (const std::string& note : way.notes) text += "       " + base::printable(note) + "\n";
-    if (!way.command.empty()) text += "       $ " + in_lines(base::printable(way.command), "         ") + "\n";
+    if (!way.command.empty())
+      text += "       $ " + in_lines(base::printable(way.command), "         ") + "\n";
   }
   return text + "\n";
 }
 
-void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, std::span<const doctor::Way> ways) {
+void write_program(report::JsonWriter& json, const doctor::ProgramLook& look,
+                   std::span<const doctor::Way> ways) {
   const doctor::ProgramFacts& facts = look.facts;
   json.open_object("program");
   json.fields("command", look.command, "ended",
-              look.not_started ? std::string("not started") : base::describe(look.ended), "cut_short", look.cut_short,
-              "all_known", look.all_known, "processes", facts.processes, "nvtx", facts.nvtx, "cuda", facts.cuda,
-              "ranges", facts.ranges.size(), "occurrences", facts.occurrences, "kernels", facts.kernels,
+              look.not_started ? std::string("not started") : base::describe(look.ended),
+              "cut_short", look.cut_short, "all_known", look.all_known, "processes",
+              facts.processes, "nvtx", facts.nvtx, "cuda", facts.cuda, "ranges",
+              facts.ranges.size(), "occurrences", facts.occurrences, "kernels", facts.kernels,
               "graph_launches", facts.graph_launches);
   json.close();
   json.objects("ranges", facts.meant, [&](const auto& range) {
-    json.fields("written", range.term.written, "expression", range.expression().text(), "seen", !range.seen.empty());
+    json.fields("written", range.term.written, "expression", range.expression().text(), "seen",
+                !range.seen.empty());
     json.line_objects("paths", range.seen, [&](const std::size_t index) {
       const doctor::SeenRange& seen = facts.ranges[index];
-      json.fields("domain", seen.domain, "kind", report::kind_name(seen.kind), "path", seen.path, "occurrences",
-                  seen.occurrences);
+      json.fields("domain", seen.domain, "kind", report::kind_name(seen.kind), "path", seen.path,
+                  "occurrences", seen.occurrences);
     });
-    json.fields(
-        "nearest",
-        range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written) : std::vector<std::string>{},
-        "occurrences", range.occurrences, "unclosed", range.unclosed, "registered", range.registered, "nested",
-        range.nested, "threads", range.threads, "processes", range.processes, "child_processes", range.child_processes,
-        "span_ns", range.span_ns, "first_ns", range.first_ns, "median_ns", range.median_ns);
+    json.fields("nearest",
+                range.seen.empty() ? doctor::nearest_expressions(facts, range.term.written)
+                                   : std::vector<std::string>{},
+                "occurrences", range.occurrences, "unclosed", range.unclosed, "registered",
+                range.registered, "nested", range.nested, "threads", range.threads, "processes",
+                range.processes, "child_processes", range.child_processes, "span_ns", range.span_ns,
+                "first_ns", range.first_ns, "median_ns", range.median_ns);
     if (!facts.cuda || !facts.gpu_unavailable.empty()) return json.null_field("gpu");
     json.open_object("gpu");
-    json.fields("kernels", range.kernels, "copies", range.copies, "memsets", range.memsets, "graph_launches",
-                range.graph_launches, "other_thread_kernels", range.other_thread_kernels, "bare_kernels",
-                range.bare_kernels, "child_kernels", range.child_kernels, "late_kernels", range.late_kernels,
-                "late_occurrences", range.late_occurrences, "contexts", range.contexts, "first_cuda_call_inside",
-                range.first_cuda_call_inside, "kernel_sequences", range.sequences.size(), "only_first_differs",
-                range.only_first_differs, "shapes_differ", range.shapes_differ);
+    json.fields("kernels", range.kernels, "copies", range.copies, "memsets", range.memsets,
+                "graph_launches", range.graph_launches, "other_thread_kernels",
+                range.other_thread_kernels, "bare_kernels", range.bare_kernels, "child_kernels",
+                range.child_kernels, "late_kernels", range.late_kernels, "late_occurrences",
+                range.late_occurrences, "contexts", range.contexts, "first_cuda_call_inside",
+                range.first_cuda_call_inside, "kernel_sequences", range.sequences.size(),
+                "only_first_differs", range.only_first_differs, "shapes_differ",
+                range.shapes_differ);
     json.open_object("calls");
     for (const auto& [api, count] : range.calls) json.field(api, count);
     json.close();
     json.close();
   });
   json.objects("ways", ways, [&](const doctor::Way& way) {
-    json.fields("name", way.name, "works", way.works, "reason", way.reason, "command", way.command, "notes", way.notes);
+    json.fields("name", way.name, "works", way.works, "reason", way.reason, "command", way.command,
+                "notes", way.notes);
   });
 }
 

@@ -1,4 +1,5 @@
-// What `rangescope doctor -- program` prints beside its findings: every range that was meant, and every way to measure.
+// What `rangescope doctor -- program` prints beside its findings: every range that was meant, and
+// every way to measure.
 #pragma once
 
 #include <span>
@@ -11,8 +12,10 @@
 namespace rangescope::cli {
 
 /// For people.
-[[nodiscard]] std::string program_text(const doctor::ProgramLook& look, std::span<const doctor::Way> ways);
+[[nodiscard]] std::string program_text(const doctor::ProgramLook& look,
+                                       std::span<const doctor::Way> ways);
 /// The keys "program", "ranges" and "ways" of rangescope.doctor/1 (docs/formats/doctor-json.md).
-void write_program(report::JsonWriter& json, const doctor::ProgramLook& look, std::span<const doctor::Way> ways);
+void write_program(report::JsonWriter& json, const doctor::ProgramLook& look,
+                   std::span<const doctor::Way> ways);
 
 }  // namespace rangescope::cli

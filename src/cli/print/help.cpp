@@ -21,8 +21,10 @@ constexpr std::string_view kArguments = "Arguments";
 constexpr std::string_view kOutput = "Output";  // -v, -q, -h: the same in every command
 constexpr std::string_view kManTail =
     ".SH EXIT STATUS\n"
-    "The exit code of the program passes through, and its fatal signal likewise. rangescope's own codes are: 64 usage, "
-    "65 bad data, 66 no input, 69 tool missing, 70 internal error, 74 input or output error, 77 permission, 78 "
+    "The exit code of the program passes through, and its fatal signal likewise. rangescope's own "
+    "codes are: 64 usage, "
+    "65 bad data, 66 no input, 69 tool missing, 70 internal error, 74 input or output error, 77 "
+    "permission, 78 "
     "configuration, "
     "80 nothing captured, 81 regression, 82 not comparable, 83 data loss under \\-\\-strict.\n";
 
@@ -257,7 +259,8 @@ std::string help_text(const HelpCommand& command, bool all) {
 
 std::string man_overview(HelpCommands commands) {
   std::string out = man_head("rangescope", "what each NVTX range of a GPU program costs, and why");
-  out += ".SH SYNOPSIS\n.B rangescope\n.I command\n[options]\n.SH DESCRIPTION\n" + roff(kWhat) + "\n.SH COMMANDS\n";
+  out += ".SH SYNOPSIS\n.B rangescope\n.I command\n[options]\n.SH DESCRIPTION\n" + roff(kWhat) +
+         "\n.SH COMMANDS\n";
   std::string list;
   for (const HelpCommand& command : commands) {
     out += ".TP\n.B " + roff(command.name) + "\n" + roff(command.summary) + "\n";
@@ -265,7 +268,8 @@ std::string man_overview(HelpCommands commands) {
   }
   out += kManTail;
   out +=
-      ".SH ENVIRONMENT\n.TP\n.B RANGESCOPE_INJECT\nThe library to load into the program, if it is not next to "
+      ".SH ENVIRONMENT\n.TP\n.B RANGESCOPE_INJECT\nThe library to load into the program, if it is "
+      "not next to "
       "rangescope.\n"
       ".TP\n.B NO_COLOR\nNo color, whatever its value.\n.SH SEE ALSO\n";
   return out + roff(list) + "\n";
@@ -279,11 +283,13 @@ std::string man_page(const HelpCommand& command) {
     out += ".B " + roff("rangescope " + command.name + " " + verb.written) + "\n.br\n";
   for (const HelpCommand& word : command.words)
     out += ".B " + roff(usage(word, command.name + " " + word.name)) + "\n.br\n";
-  if (!command.details.empty()) out += ".SH DESCRIPTION\n.nf\n" + roff(reflowed(command.details)) + ".fi\n";
+  if (!command.details.empty())
+    out += ".SH DESCRIPTION\n.nf\n" + roff(reflowed(command.details)) + ".fi\n";
   out += ".SH OPTIONS\n";
   if (command.words.empty()) out += man_options(command);
   for (const HelpCommand& word : command.words)
-    out += ".SS " + roff(command.name + " " + word.name) + "\n" + roff(word.summary) + "\n" + man_options(word);
+    out += ".SS " + roff(command.name + " " + word.name) + "\n" + roff(word.summary) + "\n" +
+           man_options(word);
   out += kManTail;
   return out + ".SH SEE ALSO\nrangescope(1)\n";
 }
@@ -291,10 +297,10 @@ std::string man_page(const HelpCommand& command) {
 std::string columns_page() {
   std::string out = "Values of a region, for --columns and --sort (by name or by title):\n\n";
   for (const model::Measure& measure : model::measures())
-    out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title, model::unit_name(measure.unit),
-                       measure.formula);
-  out +=
-      fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "", "what limits the region while the GPU is busy");
+    out += fmt::format("  {:<30} {:<14} {:<6} {}\n", measure.tag, measure.title,
+                       model::unit_name(measure.unit), measure.formula);
+  out += fmt::format("  {:<30} {:<14} {:<6} {}\n", "bound", "bound", "",
+                     "what limits the region while the GPU is busy");
   return out + "\nCollected hardware metrics are named metrics.<name>: metrics.dram__bytes.sum\n";
 }
 

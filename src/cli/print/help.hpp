@@ -51,7 +51,8 @@ using HelpCommands = std::span<const HelpCommand>;
 [[nodiscard]] std::string man_overview(HelpCommands commands);
 /// rangescope-<name>(1)
 [[nodiscard]] std::string man_page(const HelpCommand& command);
-/// The script that completes commands, options, values, runs and metric groups for "bash", "zsh" or "fish".
+/// The script that completes commands, options, values, runs and metric groups for "bash", "zsh" or
+/// "fish".
 [[nodiscard]] std::string completion(HelpCommands commands, std::string_view shell);
 
 /// The values that a table of regions can show.

@@ -21,7 +21,8 @@ namespace {
 std::string state_text(const std::filesystem::path& run) {
   const auto status = runs::read_status(run);
   if (!status) return "unknown";
-  return status->state == runs::RunState::kDone ? status->outcome : std::string(runs::state_name(status->state));
+  return status->state == runs::RunState::kDone ? status->outcome
+                                                : std::string(runs::state_name(status->state));
 }
 
 /// The program that was profiled, or how the files came in.
@@ -41,7 +42,8 @@ nlohmann::json as_json(const std::filesystem::path& run, const runs::Manifest& m
                         {"exit_code", nullptr},
                         {"message", nullptr}};
   if (manifest.end_unix_ns > 0) out["ended_unix_ns"] = manifest.end_unix_ns;
-  if (const auto status = runs::read_status(run); status && status->state == runs::RunState::kDone) {
+  if (const auto status = runs::read_status(run);
+      status && status->state == runs::RunState::kDone) {
     out["exit_code"] = status->exit_code;
     out["message"] = status->message;
   }
@@ -91,7 +93,9 @@ report::Grid runs_grid(std::span<const std::filesystem::path> folders) {
     const auto began = static_cast<std::time_t>(manifest->start_unix_ns / 1'000'000'000);
     grid.add({{(job.empty() ? "" : job + "/") + run.filename().string()},
               {fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(began))},
-              {finished ? base::format_ns(static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns)) : "-"},
+              {finished ? base::format_ns(
+                              static_cast<double>(manifest->end_unix_ns - manifest->start_unix_ns))
+                        : "-"},
               {state_text(run)},
               {base::format_bytes(static_cast<double>(runs::size_of(run)))},
               {command_of(*manifest)}});
@@ -115,7 +119,8 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   if (const auto status = runs::read_status(run)) {
     field("state", std::string(runs::state_name(status->state)));
     field("program", status->program);
-    if (status->state == runs::RunState::kDone) field("exit code", std::to_string(status->exit_code));
+    if (status->state == runs::RunState::kDone)
+      field("exit code", std::to_string(status->exit_code));
     field("outcome", status->outcome);
     field("message", status->message);
     for (const model::Loss& loss : status->losses)
@@ -130,9 +135,11 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   }
   if (const auto imports = runs::read_imports(run))
     for (const runs::Import& import : *imports)
-      field("from", fmt::format("{}, {} {}: {}", import.file, import.tool, import.version, import.from));
+      field("from",
+            fmt::format("{}, {} {}: {}", import.file, import.tool, import.version, import.from));
   for (const auto& [path, proof] : manifest.files)
-    field("file", fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));
+    field("file",
+          fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));
   return page;
 }
 
@@ -157,13 +164,15 @@ report::Grid stages_grid(std::span<const runs::StageCount> counts) {
               {std::to_string(count.empty)},
               {std::to_string(count.failed)},
               {std::to_string(count.refused)},
-              {count.median_wall_ns > 0 ? base::format_ns(static_cast<double>(count.median_wall_ns)) : "-"},
+              {count.median_wall_ns > 0 ? base::format_ns(static_cast<double>(count.median_wall_ns))
+                                        : "-"},
               {why}});
   }
   return grid;
 }
 
-report::Grid baselines_grid(std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines) {
+report::Grid baselines_grid(
+    std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines) {
   report::Grid grid({{"name", false},
                      {"machine", false, false, 3},
                      {"runs"},

@@ -22,7 +22,8 @@ namespace rangescope::cli {
 /// All that is known of a run, a line a field.
 [[nodiscard]] base::Result<std::string> run_page(const std::filesystem::path& run);
 /// One line a baseline (runs::list_baselines).
-[[nodiscard]] report::Grid baselines_grid(std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines);
+[[nodiscard]] report::Grid baselines_grid(
+    std::span<const std::pair<std::filesystem::path, runs::Baseline>> baselines);
 /// One line for each stage, tool and step; or as JSON.
 [[nodiscard]] nlohmann::json stages_json(std::span<const runs::StageCount> counts);
 [[nodiscard]] report::Grid stages_grid(std::span<const runs::StageCount> counts);

@@ -17,8 +17,9 @@ namespace {
 using base::Code;
 using base::Result;
 
-constexpr int kChains = 8,
-              kUnrolled = 32;  // independent accumulators a thread; multiply-adds of each in the loop's body
+constexpr int
+    kChains = 8,
+    kUnrolled = 32;  // independent accumulators a thread; multiply-adds of each in the loop's body
 constexpr unsigned kThreads = 256, kBlocksOfSm = 8;
 constexpr std::size_t kCopied = std::size_t{512} << 20;  // far beyond any cache
 constexpr int kTimings = 5;
@@ -27,13 +28,16 @@ void* const kNone = nullptr;  // the default stream
 // Factors come from memory: known ones would be optimized away.
 std::string fma_kernel(const std::string& type) {
   std::string text = ".visible .entry fma_" + type + "(.param .u64 out, .param .u32 times)\n{\n";
-  text += fmt::format(" .reg .pred p;\n .reg .{0} x<{1}>, a, b;\n .reg .b32 n;\n .reg .b64 o;\n", type, kChains + 1);
+  text += fmt::format(" .reg .pred p;\n .reg .{0} x<{1}>, a, b;\n .reg .b32 n;\n .reg .b64 o;\n",
+                      type, kChains + 1);
   text += " ld.param.u64 o, [out];\n ld.param.u32 n, [times];\n";
   text += fmt::format(" ld.global.{0} a, [o];\n ld.global.{0} b, [o+8];\n", type);
-  for (int c = 0; c < kChains; ++c) text += fmt::format(" ld.global.{} x{}, [o+{}];\n", type, c, 16 + 8 * c);
+  for (int c = 0; c < kChains; ++c)
+    text += fmt::format(" ld.global.{} x{}, [o+{}];\n", type, c, 16 + 8 * c);
   text += "loop:\n";
   for (int i = 0; i < kUnrolled; ++i) {
-    for (int c = 0; c < kChains; ++c) text += fmt::format(" fma.rn.{0} x{1}, x{1}, a, b;\n", type, c);
+    for (int c = 0; c < kChains; ++c)
+      text += fmt::format(" fma.rn.{0} x{1}, x{1}, a, b;\n", type, c);
   }
   text += " sub.u32 n, n, 1;\n setp.ne.u32 p, n, 0;\n @p bra loop;\n";
   for (int c = 1; c < kChains; ++c) text += fmt::format(" add.{0} x0, x0, x{1};\n", type, c);
@@ -46,8 +50,8 @@ class Card {
  public:
   [[nodiscard]] Result<void> open(int ordinal, Calibration& out) {
     if (!cuda_.loaded())
-      return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine", "libcuda.so.1",
-                        "Calibrate on a machine with a GPU.");
+      return base::fail(Code::kToolMissing, "there is no NVIDIA driver in this machine",
+                        "libcuda.so.1", "Calibrate on a machine with a GPU.");
     TRY(check(cuda_.call("cuInit", 0u), "cuInit"));
     if (cuda_.call("cuDeviceGet", &device_, ordinal) != 0)
       return base::fail(Code::kNoInput, fmt::format("there is no GPU {}", ordinal), "--device",
@@ -61,10 +65,11 @@ class Card {
     constexpr int kMultiprocessors = 16;
     cuda_.call("cuDeviceGetAttribute", &sms_, kMultiprocessors, device_);
     void *context = nullptr, *module = nullptr;
-    const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") + fma_kernel("f64") +
-                            rangescope_copy_kernels;
+    const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n" + fma_kernel("f32") +
+                            fma_kernel("f64") + rangescope_copy_kernels;
     for (const auto& [result, call] :
-         {std::pair{cuda_.call("cuDevicePrimaryCtxRetain", &context, device_), "cuDevicePrimaryCtxRetain"},
+         {std::pair{cuda_.call("cuDevicePrimaryCtxRetain", &context, device_),
+                    "cuDevicePrimaryCtxRetain"},
           {cuda_.call("cuCtxSetCurrent", context), "cuCtxSetCurrent"},
           {cuda_.call("cuModuleLoadData", &module, ptx.c_str()), "cuModuleLoadData"},
           {cuda_.call("cuMemAlloc_v2", &from_, kCopied), "cuMemAlloc"},
@@ -140,8 +145,8 @@ class Card {
   }
   [[nodiscard]] double blocks() const { return static_cast<double>(sms_) * kBlocksOfSm; }
   [[nodiscard]] int launch(const char* kernel, void** arguments) {
-    return cuda_.call("cuLaunchKernel", functions_[kernel], static_cast<unsigned>(blocks()), 1u, 1u, kThreads, 1u, 1u,
-                      0u, kNone, arguments, static_cast<void**>(nullptr));
+    return cuda_.call("cuLaunchKernel", functions_[kernel], static_cast<unsigned>(blocks()), 1u, 1u,
+                      kThreads, 1u, 1u, 0u, kNone, arguments, static_cast<void**>(nullptr));
   }
 
   const base::Library cuda_{"libcuda.so.1"};
@@ -157,13 +162,14 @@ struct Product {
   int type, out_type, compute;
   std::size_t bytes;  // of an element
 };
-constexpr std::array kProducts = {Product{"tensor_bf16", 14, 14, 68, 2}, Product{"tensor_fp16", 2, 2, 68, 2},
-                                  Product{"tensor_tf32", 0, 0, 77, 4}, Product{"tensor_fp64", 1, 1, 70, 8}};
+constexpr std::array kProducts = {
+    Product{"tensor_bf16", 14, 14, 68, 2}, Product{"tensor_fp16", 2, 2, 68, 2},
+    Product{"tensor_tf32", 0, 0, 77, 4}, Product{"tensor_fp64", 1, 1, 70, 8}};
 
 void measure_products(Card& card, Calibration& out) {
   using Create = int(void**);
-  using Gemm = int(void*, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int,
-                   const void*, void*, int, int, int, int);
+  using Gemm = int(void*, int, int, int, int, int, const void*, const void*, int, int, const void*,
+                   int, int, const void*, void*, int, int, int, int);
   Create* create = nullptr;
   Gemm* gemm = nullptr;
   for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so",
@@ -175,13 +181,15 @@ void measure_products(Card& card, Calibration& out) {
   }
   void* handle = nullptr;
   if (create == nullptr || gemm == nullptr || create(&handle) != 0) {
-    out.notes.emplace_back("tensor cores were not measured: cuBLAS is not installed or does not start");
+    out.notes.emplace_back(
+        "tensor cores were not measured: cuBLAS is not installed or does not start");
     return;
   }
   constexpr int kSize = 8192, kRepeated = 4;
   for (const Product& product : kProducts) {
     const std::size_t bytes = product.bytes * kSize * kSize;
-    auto result = card.more(bytes);  // the factors are what copy() used: numbers of about 0.5 to 1 as bf16
+    auto result =
+        card.more(bytes);  // the factors are what copy() used: numbers of about 0.5 to 1 as bf16
     if (!result) {
       out.notes.push_back(std::string(product.key) + " was not measured: " + result.error().what);
       continue;
@@ -191,11 +199,12 @@ void measure_products(Card& card, Calibration& out) {
     const bool wide = product.compute == 70;
     const auto seconds = card.best(product.key, [&] {
       for (int i = 0; i < kRepeated; ++i) {
-        const int failed = gemm(handle, 1, 0, kSize, kSize, kSize, wide ? static_cast<const void*>(&one) : &one_float,
-                                reinterpret_cast<const void*>(card.from()), product.type, kSize,
-                                reinterpret_cast<const void*>(card.to()), product.type, kSize,
-                                wide ? static_cast<const void*>(&zero) : &zero_float, reinterpret_cast<void*>(*result),
-                                product.out_type, kSize, product.compute, -1);
+        const int failed = gemm(
+            handle, 1, 0, kSize, kSize, kSize, wide ? static_cast<const void*>(&one) : &one_float,
+            reinterpret_cast<const void*>(card.from()), product.type, kSize,
+            reinterpret_cast<const void*>(card.to()), product.type, kSize,
+            wide ? static_cast<const void*>(&zero) : &zero_float, reinterpret_cast<void*>(*result),
+            product.out_type, kSize, product.compute, -1);
         if (failed != 0) return 999;  // CUDA_ERROR_UNKNOWN
       }
       return 0;

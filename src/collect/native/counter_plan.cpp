@@ -16,7 +16,8 @@ using model::RangeExpression;
 namespace limits = wire::counters;
 
 std::string encoded(std::string_view name) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
   constexpr char kDigits[] = "0123456789ABCDEF";
   std::string out;
   for (const char c : name) {
@@ -31,8 +32,8 @@ std::string encoded(std::string_view name) {
   return out;
 }
 
-// POSIX extended regular expressions and RE2's differ in what they add to the common ground, and glibc adds more. Here
-// everything is written in the common ground.
+// POSIX extended regular expressions and RE2's differ in what they add to the common ground, and
+// glibc adds more. Here everything is written in the common ground.
 class Posix {
  public:
   explicit Posix(const std::string& pattern) : in_(pattern) {}
@@ -46,7 +47,8 @@ class Posix {
       } else if (c == '[') {
         TRY(bracket());
       } else if (c == '(' && in_.compare(at_, 2, "(?") == 0) {
-        if (in_.compare(at_, 3, "(?:") != 0) return refuse("groups with (?", "Use plain groups: (a|b).");
+        if (in_.compare(at_, 3, "(?:") != 0)
+          return refuse("groups with (?", "Use plain groups: (a|b).");
         out_ += '(';
         at_ += 3;
       } else if (c == '*' || c == '+' || c == '?') {
@@ -72,11 +74,12 @@ class Posix {
 
  private:
   tl::unexpected<base::Error> refuse(const std::string& what, std::string hint) const {
-    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, which have no " + what, in_,
-                      std::move(hint));
+    return base::fail(Code::kUsage,
+                      "counters take POSIX extended regular expressions, which have no " + what,
+                      in_, std::move(hint));
   }
-  // RE2 never finds anything before ^ or behind $; glibc does where a name has a line end. So they belong at the ends
-  // of the pattern or of an alternative, and groups that hold them do too.
+  // RE2 never finds anything before ^ or behind $; glibc does where a name has a line end. So they
+  // belong at the ends of the pattern or of an alternative, and groups that hold them do too.
   Result<void> anchors() const {
     struct Level {
       bool starts;  // what is before the group may begin a match
@@ -84,7 +87,9 @@ class Posix {
       bool begun;   // something precedes, in this alternative
     };
     std::vector<Level> levels = {{true, false, false}};
-    const auto middle = [&] { return refuse("anchors within a pattern", "Put ^ first and $ last."); };
+    const auto middle = [&] {
+      return refuse("anchors within a pattern", "Put ^ first and $ last.");
+    };
     bool ended = false;  // a $ was passed: nothing but ) and | may follow
     for (std::size_t i = 0; i < in_.size(); ++i) {
       const char c = in_[i];
@@ -124,8 +129,9 @@ class Posix {
         if (end < in_.size() && in_[end] == '^') ++end;
         if (end < in_.size() && in_[end] == ']') ++end;
         while (end < in_.size() && in_[end] != ']')
-          end = in_.compare(end, 2, "[:") == 0 && in_.find(":]", end) != std::string::npos ? in_.find(":]", end) + 2
-                                                                                           : end + 1;
+          end = in_.compare(end, 2, "[:") == 0 && in_.find(":]", end) != std::string::npos
+                    ? in_.find(":]", end) + 2
+                    : end + 1;
         i = end;
       }
       level.begun = true;
@@ -211,11 +217,13 @@ class Posix {
                             : name == "space"  ? "\t\n\v\f\r "
                             : name == "xdigit" ? "0-9A-Fa-f"
                                                : nullptr;
-        if (ascii == nullptr) return refuse("[:" + name + ":] that is ASCII only", "Write the characters out.");
+        if (ascii == nullptr)
+          return refuse("[:" + name + ":] that is ASCII only", "Write the characters out.");
         set += ascii;
         at = end + 2;
       } else if (in_.compare(at, 2, "[.") == 0 || in_.compare(at, 2, "[=") == 0) {
-        return refuse("plain " + in_.substr(at, 2) + " in brackets", "Write the dot or = before the bracket: [.[].");
+        return refuse("plain " + in_.substr(at, 2) + " in brackets",
+                      "Write the dot or = before the bracket: [.[].");
       } else {
         set += in_[at++];
       }
@@ -235,12 +243,15 @@ class Posix {
 Result<std::string> line(std::string_view key, const RangeExpression& expression) {
   const RangeExpression::Parts& parts = expression.parts();
   if (parts.elements.size() > limits::kMaxElements)
-    return base::fail(Code::kUsage, "an expression of more than " + std::to_string(limits::kMaxElements) + " names",
-                      expression.text());
+    return base::fail(
+        Code::kUsage,
+        "an expression of more than " + std::to_string(limits::kMaxElements) + " names",
+        expression.text());
   std::string out(key);
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
-  out += std::string(" ") + (parts.bottom ? "[" : "") + (parts.top ? "]" : "") + (parts.bottom || parts.top ? "" : "-");
+  out += std::string(" ") + (parts.bottom ? "[" : "") + (parts.top ? "]" : "") +
+         (parts.bottom || parts.top ? "" : "-");
   const auto name = [&](const std::string& text) {
     return parts.regex ? posix_regex(text) : Result<std::string>(text);
   };
@@ -267,8 +278,10 @@ Result<std::string> posix_regex(const std::string& pattern) {
   if (!translated) return translated;
   regex_t compiled{};
   if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
-    return base::fail(Code::kUsage, "counters take POSIX extended regular expressions, and this is not one: " + pattern,
-                      pattern, "Use . [] () * + ? {} | ^ $ only.");
+    return base::fail(
+        Code::kUsage,
+        "counters take POSIX extended regular expressions, and this is not one: " + pattern,
+        pattern, "Use . [] () * + ? {} | ^ $ only.");
   }
   regfree(&compiled);
   return translated;
@@ -281,15 +294,16 @@ Result<std::string> counter_plan(const CounterRequest& request) {
                       "Add --include 'decode' with the name of a range.");
   }
   if (request.metrics.size() > limits::kMaxMetrics)
-    return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxMetrics) + " metrics", "--metrics",
-                      "Ask for fewer at a time.");
+    return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxMetrics) + " metrics",
+                      "--metrics", "Ask for fewer at a time.");
   std::string text = std::string(limits::kPlanHead) + "\n";
   std::size_t configurations = 1;
   for (std::size_t i = 0; i < request.metrics.size(); ++i) {
     if (std::count(request.splits.begin(), request.splits.end(), i) > 0)
       text += "configuration " + std::to_string(++configurations) + "\n";
     const auto groups = request.wanted_by.find(request.metrics[i]);
-    text += "metric " + request.metrics[i] + (groups == request.wanted_by.end() ? "" : " " + groups->second) + "\n";
+    text += "metric " + request.metrics[i] +
+            (groups == request.wanted_by.end() ? "" : " " + groups->second) + "\n";
   }
   if (pc) text += "pc 1\n";
   text += "per " + (pc ? std::string("range") : request.per) + "\n";
@@ -304,28 +318,32 @@ Result<std::string> counter_plan(const CounterRequest& request) {
   if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";
   if (request.again) text += "wait 1\n";
   if (request.ranges.include.empty()) text += "include p r [ - n.\n";
-  for (const auto& [key, terms] :
-       {std::pair{"include", &request.ranges.include}, std::pair{"exclude", &request.ranges.exclude}}) {
+  for (const auto& [key, terms] : {std::pair{"include", &request.ranges.include},
+                                   std::pair{"exclude", &request.ranges.exclude}}) {
     std::size_t expressions = 0;
     for (const model::RangeTerm& term : *terms) {
       for (const RangeExpression& expression : term.forms) {
         if (++expressions > limits::kMaxExpressions)
-          return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxExpressions) + " range expressions",
-                            std::string("--") + key, "Use a regular expression: regex:^layer[0-9]+$/");
+          return base::fail(
+              Code::kUsage,
+              "more than " + std::to_string(limits::kMaxExpressions) + " range expressions",
+              std::string("--") + key, "Use a regular expression: regex:^layer[0-9]+$/");
         auto written = TRY(line(key, expression));
         text += written;
       }
     }
   }
-  for (const auto& [key, patterns] :
-       {std::pair{"kernel", &request.kernels.include}, std::pair{"no-kernel", &request.kernels.exclude}}) {
+  for (const auto& [key, patterns] : {std::pair{"kernel", &request.kernels.include},
+                                      std::pair{"no-kernel", &request.kernels.exclude}}) {
     if (request.per == "range") break;
     if (patterns->size() > limits::kMaxKernels)
-      return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxKernels) + " kernels", "--kernel",
+      return base::fail(Code::kUsage,
+                        "more than " + std::to_string(limits::kMaxKernels) + " kernels", "--kernel",
                         "Use a regular expression: regex:^(gemm|softmax)");
     for (const model::KernelPattern& pattern : *patterns) {
       const auto name =
-          TRY(pattern.is_regex() ? posix_regex(pattern.text().substr(model::kRegexPrefix.size())) : pattern.text());
+          TRY(pattern.is_regex() ? posix_regex(pattern.text().substr(model::kRegexPrefix.size()))
+                                 : pattern.text());
       text += std::string(key) + (pattern.is_regex() ? " r " : " x ") + encoded(name) + "\n";
     }
   }

@@ -8,8 +8,8 @@ namespace counter_plan_test {
 TEST(CounterPlan, SaysEverythingInLines) {
   CounterRequest request;
   request.metrics = {"dram__bytes.sum", "gpu__time_duration.sum"};
-  request.ranges =
-      *model::RangeSelection::parse({"decode/", "LLM@[A/*/B x]", "A,B", "regex:^layer[0-9]$/"}, {"warm\\/up/"});
+  request.ranges = *model::RangeSelection::parse(
+      {"decode/", "LLM@[A/*/B x]", "A,B", "regex:^layer[0-9]$/"}, {"warm\\/up/"});
   request.rounds = 2;
   const auto text = counter_plan(request);
   ASSERT_TRUE(text) << to_string(text.error());
@@ -36,8 +36,10 @@ TEST(CounterPlan, SaysWhereAnotherConfigurationBegins) {
   request.ranges = *model::RangeSelection::parse({"decode/"});
   const auto text = counter_plan(request);
   ASSERT_TRUE(text);
-  EXPECT_NE(text->find("metric a.sum memory,quick\nmetric b.sum\nconfiguration 2\nmetric c.sum nvlink\nper"),
-            std::string::npos)
+  EXPECT_NE(
+      text->find(
+          "metric a.sum memory,quick\nmetric b.sum\nconfiguration 2\nmetric c.sum nvlink\nper"),
+      std::string::npos)
       << *text;
 }
 
@@ -51,7 +53,8 @@ TEST(CounterPlan, SaysWhatThisRunIs) {
   request.again = true;
   const auto text = counter_plan(request);
   ASSERT_TRUE(text);
-  EXPECT_NE(text->find("trace-first 0\ncache flush\nby payload\nresume %2Fa%20b\nwait 1\n"), std::string::npos)
+  EXPECT_NE(text->find("trace-first 0\ncache flush\nby payload\nresume %2Fa%20b\nwait 1\n"),
+            std::string::npos)
       << *text;
 }
 
@@ -66,8 +69,10 @@ TEST(CounterPlan, WritesRegularExpressionsInTheCommonGround) {
                                                                  {"[[:digit:]x]", "[0-9x]"},
                                                                  {"a.b", "a[^\n]b"},
                                                                  {"\\W", "[^0-9A-Za-z_]"}};
-  for (const auto& [re2, posix] : same) EXPECT_EQ(posix_regex(re2).value_or("refused"), posix) << re2;
-  for (const char* other : {"(?i)a", "\\bdecode", "\\pL", "[\\]]", "[[.a.]]", "^*", "a\\", "[a", "\\1"})
+  for (const auto& [re2, posix] : same)
+    EXPECT_EQ(posix_regex(re2).value_or("refused"), posix) << re2;
+  for (const char* other :
+       {"(?i)a", "\\bdecode", "\\pL", "[\\]]", "[[.a.]]", "^*", "a\\", "[a", "\\1"})
     EXPECT_FALSE(posix_regex(other)) << other;
 }
 

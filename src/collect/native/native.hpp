@@ -1,8 +1,10 @@
-// The native collector: the program runs as it is, with librangescope_inject.so loaded by its own NVTX and CUDA.
+// The native collector: the program runs as it is, with librangescope_inject.so loaded by its own
+// NVTX and CUDA.
 //
 // NVTX 3 loads the library named by NVTX_INJECTION64_PATH at its first call, CUDA the one named by
-// CUDA_INJECTION64_PATH at cuInit. Each variable holds one library: where another tool's is there already, the plan is
-// refused with its name, or, with `chain`, ours is loaded first and hands every call on to it.
+// CUDA_INJECTION64_PATH at cuInit. Each variable holds one library: where another tool's is there
+// already, the plan is refused with its name, or, with `chain`, ours is loaded first and hands
+// every call on to it.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,7 @@ struct Options {
   std::filesystem::path library;                           ///< from find_library()
   std::uint64_t max_capture_bytes = kDefaultCaptureBytes;  ///< a process
   bool chain_injection = false;
-  std::filesystem::path mpi_library;             ///< preloaded: MPI calls become ranges; "" for none
+  std::filesystem::path mpi_library;  ///< preloaded: MPI calls become ranges; "" for none
   std::map<std::string, std::string> extra_env;  ///< further settings of the library
   /// The environment that the program would inherit; std::getenv when it is empty.
   std::function<std::optional<std::string>(const std::string&)> environment;
@@ -34,13 +36,16 @@ struct Options {
 
 [[nodiscard]] base::Result<Plan> plan(const Options& options, const Request& request);
 
-/// librangescope_mpi.so beside our library, where it was asked for, or where the program is one of MPI as far as its
-/// launcher tells: a process of Open MPI, of PMIx (srun --mpi=pmix) or PMI (MPICH, Intel MPI), or a launcher itself.
+/// librangescope_mpi.so beside our library, where it was asked for, or where the program is one of
+/// MPI as far as its launcher tells: a process of Open MPI, of PMIx (srun --mpi=pmix) or PMI
+/// (MPICH, Intel MPI), or a launcher itself.
 /// "" else.
 [[nodiscard]] std::filesystem::path mpi_library(const std::filesystem::path& library,
-                                                const std::vector<std::string>& command, bool asked);
+                                                const std::vector<std::string>& command,
+                                                bool asked);
 
-/// $RANGESCOPE_INJECT, else beside the binary, in ../lib* of it, or in the build tree. kToolMissing with the places.
+/// $RANGESCOPE_INJECT, else beside the binary, in ../lib* of it, or in the build tree. kToolMissing
+/// with the places.
 [[nodiscard]] base::Result<std::filesystem::path> find_library();
 
 }  // namespace rangescope::collect::native

@@ -70,24 +70,29 @@ TEST(Trim, CutsCapturesOfProcessesThatEndedAlsoWhereNobodyReapedThem) {
   siginfo_t info{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(trim_captures(folder), 1u);
-  EXPECT_EQ(std::filesystem::file_size(folder + "/ended" + wire::native::kSuffix), 2 * wire::native::kPage);
-  EXPECT_EQ(std::filesystem::file_size(folder + "/runs" + wire::native::kSuffix), 64 * wire::native::kPage);
+  EXPECT_EQ(std::filesystem::file_size(folder + "/ended" + wire::native::kSuffix),
+            2 * wire::native::kPage);
+  EXPECT_EQ(std::filesystem::file_size(folder + "/runs" + wire::native::kSuffix),
+            64 * wire::native::kPage);
   ASSERT_EQ(::write(hold[1], "", 1), 1);
   for (const pid_t pid : {ended, running}) ::waitpid(pid, nullptr, 0);
   std::filesystem::remove_all(folder);
 }
 
 TEST(NativePlan, AnotherLibraryIsRefusedByName) {
-  const auto plan = native::plan(options({{"NVTX_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so"}}), request());
+  const auto plan = native::plan(
+      options({{"NVTX_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so"}}), request());
   ASSERT_FALSE(plan);
-  EXPECT_EQ(
-      base::to_string(plan.error()),
-      "NVTX_INJECTION64_PATH: another injection library is set in the environment: '/opt/nsys/libToolsInjection64.so'\n"
-      "hint: Add --chain-injection to load both (rangescope's passes every call on), or unset NVTX_INJECTION64_PATH");
+  EXPECT_EQ(base::to_string(plan.error()),
+            "NVTX_INJECTION64_PATH: another injection library is set in the environment: "
+            "'/opt/nsys/libToolsInjection64.so'\n"
+            "hint: Add --chain-injection to load both (rangescope's passes every call on), or "
+            "unset NVTX_INJECTION64_PATH");
 }
 
 TEST(NativePlan, OrChainedWhenAsked) {
-  const auto plan = native::plan(options({{"CUDA_INJECTION64_PATH", "/opt/other.so"}}, true), request());
+  const auto plan =
+      native::plan(options({{"CUDA_INJECTION64_PATH", "/opt/other.so"}}, true), request());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->set_env.at("CUDA_INJECTION64_PATH"), "/opt/lib/librangescope_inject.so");
   EXPECT_EQ(plan->set_env.at("RANGESCOPE_CHAIN_CUDA"), "/opt/other.so");
@@ -96,9 +101,9 @@ TEST(NativePlan, OrChainedWhenAsked) {
 }
 
 TEST(NativePlan, OurOwnLibraryIsNoOther) {
-  const auto plan = native::plan(
-      options({{"NVTX_INJECTION64_PATH", "/old/librangescope_inject.so"}, {"RANGESCOPE_CHAIN_NVTX", "/gone.so"}}),
-      request());
+  const auto plan = native::plan(options({{"NVTX_INJECTION64_PATH", "/old/librangescope_inject.so"},
+                                          {"RANGESCOPE_CHAIN_NVTX", "/gone.so"}}),
+                                 request());
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->set_env.at("NVTX_INJECTION64_PATH"), "/opt/lib/librangescope_inject.so");
   EXPECT_EQ(plan->unset_env, std::vector<std::string>{"RANGESCOPE_CHAIN_NVTX"});

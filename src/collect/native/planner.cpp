@@ -33,21 +33,25 @@ std::string base_name(const std::string& metric) {
 Result<Planner> Planner::open(const std::filesystem::path& inject_library) {
   void* library = ::dlopen(inject_library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return base::fail(Code::kToolMissing, ::dlerror(), inject_library.string(), "Build or install rangescope again.");
-  const auto get = reinterpret_cast<wire::planner::GetTable>(::dlsym(library, wire::planner::kSymbol));
+    return base::fail(Code::kToolMissing, ::dlerror(), inject_library.string(),
+                      "Build or install rangescope again.");
+  const auto get =
+      reinterpret_cast<wire::planner::GetTable>(::dlsym(library, wire::planner::kSymbol));
   if (get == nullptr) {
-    return base::fail(Code::kToolMissing, "the library was built without CUPTI", inject_library.string(),
+    return base::fail(Code::kToolMissing, "the library was built without CUPTI",
+                      inject_library.string(),
                       "Install the CUDA toolkit (CUPTI's headers) and build rangescope again.");
   }
   const auto* table = get();
   if (table->version != wire::planner::kVersion) {
-    return base::fail(Code::kToolMissing, "the library is of another version of rangescope", inject_library.string(),
-                      "Install the program and its library together.");
+    return base::fail(Code::kToolMissing, "the library is of another version of rangescope",
+                      inject_library.string(), "Install the program and its library together.");
   }
   std::array<char, kWhy> why{};
   if (table->open(why.data(), why.size()) != 0) {
-    return base::fail(Code::kToolMissing, why.data(), "CUPTI",
-                      "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
+    return base::fail(
+        Code::kToolMissing, why.data(), "CUPTI",
+        "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
   }
   return Planner(table);
 }
@@ -60,7 +64,8 @@ Result<void> check_chip(const std::string& chip, const std::vector<std::string>&
   if (std::find(known.begin(), known.end(), chip) != known.end()) return {};
   std::string hint = base::did_you_mean(chip, known);
   if (hint.empty()) hint = "Chips: " + base::join(known, ", ") + ".";
-  return base::fail(Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip", std::move(hint));
+  return base::fail(Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip",
+                    std::move(hint));
 }
 
 Result<std::vector<std::string>> Planner::chips() const {
@@ -86,7 +91,8 @@ Result<std::vector<std::string>> Planner::metrics(const std::string& chip, Metri
 
 Result<std::vector<std::string>> Planner::all_metrics(const std::string& chip) const {
   std::vector<std::string> all;
-  for (const MetricKind kind : {MetricKind::kCounter, MetricKind::kRatio, MetricKind::kThroughput}) {
+  for (const MetricKind kind :
+       {MetricKind::kCounter, MetricKind::kRatio, MetricKind::kThroughput}) {
     auto some = TRY(metrics(chip, kind));
     all.insert(all.end(), some.begin(), some.end());
   }
@@ -105,20 +111,21 @@ Result<MetricInfo> Planner::describe(const std::string& chip, const std::string&
       chip.c_str(), metric.c_str(),
       [](void* c, const char* text) { static_cast<Three*>(c)->out[0]->emplace_back(text); },
       [](void* c, const char* text) { static_cast<Three*>(c)->out[1]->emplace_back(text); },
-      [](void* c, const char* text) { static_cast<Three*>(c)->out[2]->emplace_back(text); }, &three, why.data(),
-      why.size());
+      [](void* c, const char* text) { static_cast<Three*>(c)->out[2]->emplace_back(text); }, &three,
+      why.data(), why.size());
   if (answer > 0) return tl::make_unexpected(unknown_metric(chip, metric, {}));
   if (answer < 0) return base::fail(Code::kToolMissing, why.data(), table_->library());
   return MetricInfo{metric, description.at(0), hardware.at(0), dimension.at(0)};
 }
 
-Result<std::size_t> Planner::passes(const std::string& chip, std::span<const std::string> names) const {
+Result<std::size_t> Planner::passes(const std::string& chip,
+                                    std::span<const std::string> names) const {
   std::vector<const char*> pointers;
   for (const std::string& name : names) pointers.push_back(name.c_str());
   std::size_t number = 0, refused = 0;
   std::array<char, kWhy> why{};
-  const int answer =
-      table_->passes(chip.c_str(), pointers.data(), pointers.size(), &number, &refused, why.data(), why.size());
+  const int answer = table_->passes(chip.c_str(), pointers.data(), pointers.size(), &number,
+                                    &refused, why.data(), why.size());
   if (answer == 1) return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
   if (answer < 0) return base::fail(Code::kToolMissing, why.data(), table_->library());
   return answer == 0 ? number : 0;
@@ -134,7 +141,8 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
   if (have(chip)) {
     error.what = "metric '" + metric + "' needs a right suffix";
     error.hint =
-        "Add one of .sum .avg .min .max (counters), .pct (ratios), .avg.pct_of_peak_sustained_elapsed (throughputs).";
+        "Add one of .sum .avg .min .max (counters), .pct (ratios), "
+        ".avg.pct_of_peak_sustained_elapsed (throughputs).";
     return error;
   }
   std::vector<std::string> elsewhere;
@@ -151,12 +159,14 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
   for (const model::MetricGroup& group : groups) names.push_back(group.name);
   if (const auto all = all_metrics(chip)) names.insert(names.end(), all->begin(), all->end());
   error.hint = base::did_you_mean(base_name(metric), names);
-  if (error.hint.empty()) error.hint = "List them with: rangescope metrics search WORD --chip " + chip;
+  if (error.hint.empty())
+    error.hint = "List them with: rangescope metrics search WORD --chip " + chip;
   return error;
 }
 
 Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::string> names,
-                                  std::span<const model::MetricGroup> groups, bool skip_unknown) const {
+                                  std::span<const model::MetricGroup> groups,
+                                  bool skip_unknown) const {
   const auto all = TRY(all_metrics(chip));
   const auto on_chip = [&](const std::string& metric) {
     return std::binary_search(all.begin(), all.end(), base_name(metric));
@@ -172,7 +182,8 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
     wanted_by += (wanted_by.empty() ? "" : ",") + group;
   };
   for (const std::string& name : names) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
+    const auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
     if (group == groups.end()) {
       if (skip_unknown && !on_chip(name)) {
         plan.skipped.push_back(name);
@@ -184,7 +195,8 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
       continue;
     }
     model::MetricGroup resolved = *group;
-    if (skip_unknown && std::any_of(resolved.counters.begin(), resolved.counters.end(), [&](const auto& counter) {
+    if (skip_unknown &&
+        std::any_of(resolved.counters.begin(), resolved.counters.end(), [&](const auto& counter) {
           return !counter.absent && std::none_of(counter.any.begin(), counter.any.end(), on_chip);
         })) {
       plan.skipped.push_back(name);
@@ -196,12 +208,13 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
         counter.any = {*found};
         want(counter.any.front(), name);
       } else if (counter.absent) {
-        plan.notes.push_back("group " + name + ": " + chip + " has no counter for '" + counter.alias + "'");
+        plan.notes.push_back("group " + name + ": " + chip + " has no counter for '" +
+                             counter.alias + "'");
         counter.any.clear();
       } else {
         base::Error error = unknown_metric(chip, counter.any.front(), groups);
-        error.what =
-            "group '" + name + "' needs " + base::join(counter.any, " or ") + ", which " + chip + " does not have";
+        error.what = "group '" + name + "' needs " + base::join(counter.any, " or ") + ", which " +
+                     chip + " does not have";
         return tl::make_unexpected(std::move(error));
       }
     }
@@ -209,14 +222,15 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
   }
   if (plan.metrics.empty())
     return base::fail(Code::kUsage,
-                      plan.skipped.empty() ? "no metrics are asked for" : "no metric is left that " + chip + " has",
+                      plan.skipped.empty() ? "no metrics are asked for"
+                                           : "no metric is left that " + chip + " has",
                       "--metrics", "Name groups or CUPTI metrics, separated by commas.");
   TRY(configure(plan));
   return plan;
 }
 
-// First fit, in the order asked for: CUPTI counts NVLink, C2C and PCIe for the device, all else for the context, and
-// never both in one configuration (documentation of CUPTI 13.1, seen with 13.0).
+// First fit, in the order asked for: CUPTI counts NVLink, C2C and PCIe for the device, all else for
+// the context, and never both in one configuration (documentation of CUPTI 13.1, seen with 13.0).
 Result<void> Planner::configure(CounterPlan& plan) const {
   auto all = TRY(passes(plan.chip, plan.metrics));
   plan.configurations = {{plan.metrics, all}};
@@ -245,18 +259,22 @@ Result<void> Planner::configure(CounterPlan& plan) const {
   plan.passes = 0;
   for (const Configuration& one : plan.configurations) plan.passes += one.passes;
   if (plan.configurations.size() <= wire::counters::kMaxConfigurations) return {};
-  return base::fail(Code::kUsage, base::counted(plan.configurations.size(), "set") + " that cannot be counted together",
-                    "--metrics", "Ask for fewer at a time.");
+  return base::fail(
+      Code::kUsage,
+      base::counted(plan.configurations.size(), "set") + " that cannot be counted together",
+      "--metrics", "Ask for fewer at a time.");
 }
 
 Result<void> Planner::explain(CounterPlan& plan) const {
-  // Metrics that can be had together: first fit, in the order asked for, of sets that take one pass.
+  // Metrics that can be had together: first fit, in the order asked for, of sets that take one
+  // pass.
   plan.costs.clear();
   plan.together.clear();
   for (const std::string& metric : plan.metrics) {
-    const auto own = std::find_if(plan.configurations.begin(), plan.configurations.end(), [&](const Configuration& c) {
-      return std::find(c.metrics.begin(), c.metrics.end(), metric) != c.metrics.end();
-    });
+    const auto own = std::find_if(
+        plan.configurations.begin(), plan.configurations.end(), [&](const Configuration& c) {
+          return std::find(c.metrics.begin(), c.metrics.end(), metric) != c.metrics.end();
+        });
     MetricCost cost;
     cost.metric = metric;
     cost.alone = TRY(passes(plan.chip, {&metric, 1}));
@@ -273,7 +291,8 @@ Result<void> Planner::explain(CounterPlan& plan) const {
          "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"},
         {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
          "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
-        {"lts__throughput.avg.pct_of_peak_sustained_elapsed", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"},
+        {"lts__throughput.avg.pct_of_peak_sustained_elapsed",
+         "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"},
     }};
     for (const auto& [dear, cheap] : kCheaper) {
       if (metric != dear) continue;

@@ -20,24 +20,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Also where nobody has asked how it ended yet (state Z of proc(5)): an init that reaps no orphans, as of containers.
+/// Also where nobody has asked how it ended yet (state Z of proc(5)): an init that reaps no
+/// orphans, as of containers.
 bool has_ended(pid_t pid) {
   if (::kill(pid, 0) != 0) return errno == ESRCH;
   const auto state = base::read_file("/proc/" + std::to_string(pid) + "/stat");
   const std::size_t name_end = state ? state->rfind(") ") : std::string::npos;
-  return name_end != std::string::npos && name_end + 2 < state->size() && (*state)[name_end + 2] == 'Z';
+  return name_end != std::string::npos && name_end + 2 < state->size() &&
+         (*state)[name_end + 2] == 'Z';
 }
 
 /// Whether its process still runs.
 bool trim(const fs::path& path) {
-  const int file = ::open(base::in_place(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int file =
+      ::open(base::in_place(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
   bool running = false;
   wire::native::FileHeader header{};
   struct stat found {};
   if (::fstat(file, &found) == 0 && S_ISREG(found.st_mode) &&
       ::pread(file, &header, sizeof header, 0) == sizeof header &&
-      wire::native::written_bytes(header, static_cast<std::uint64_t>(found.st_size)) == header.used_bytes) {
+      wire::native::written_bytes(header, static_cast<std::uint64_t>(found.st_size)) ==
+          header.used_bytes) {
     running = !has_ended(static_cast<pid_t>(header.pid));
     if (!running) (void)!::ftruncate(file, static_cast<off_t>(header.used_bytes));
   }
@@ -50,10 +54,12 @@ bool trim(const fs::path& path) {
 std::size_t trim_captures(const fs::path& folder) {
   std::size_t running = 0;
   std::error_code error, ignored;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
     if (entry->path().extension() == wire::native::kSuffix)
       running += trim(entry->path()) ? 1 : 0;
-    else if (entry->path().filename().string().starts_with(wire::control::kWindow) && !entry->is_symlink(ignored))
+    else if (entry->path().filename().string().starts_with(wire::control::kWindow) &&
+             !entry->is_symlink(ignored))
       running = std::max(running, trim_captures(entry->path()));  // the same processes
   return running;
 }

@@ -26,8 +26,8 @@ std::string long_option(std::string_view text, std::size_t at) {
 }
 
 bool is_value(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), value_char) && word.front() != '-' &&
-         !word.ends_with('.');
+  return !word.empty() && std::all_of(word.begin(), word.end(), value_char) &&
+         word.front() != '-' && !word.ends_with('.');
 }
 
 }  // namespace
@@ -51,9 +51,10 @@ std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view 
   for (const std::string_view line : base::split(help, '\n')) {
     const std::size_t indent = line.find_first_not_of(' ');
     if (indent == std::string_view::npos) continue;
-    if (indent <= 2 && line[indent] == '-') {  // "  -k [ --kernel-name ] arg" or "  --set arg   text"
+    if (indent <= 2 && line[indent] == '-') {  // "  -k [ --kernel-name ] arg" or "  --set arg text"
       const auto dashes = line.find("--");
-      const std::string name = dashes == std::string_view::npos ? std::string{} : long_option(line, dashes);
+      const std::string name =
+          dashes == std::string_view::npos ? std::string{} : long_option(line, dashes);
       current = name.empty() ? nullptr : &options[name];
       continue;
     }
@@ -61,7 +62,8 @@ std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view 
       current = indent < 30 ? nullptr : current;
       continue;
     }
-    // A value is alone on its line, or before "(default)" or a colon, a little further in than the prose.
+    // A value is alone on its line, or before "(default)" or a colon, a little further in than the
+    // prose.
     std::string_view text = base::trim(line);
     if (indent < 41) continue;
     if (const auto colon = text.find(':'); colon != std::string_view::npos && indent <= 44)
@@ -84,9 +86,11 @@ std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view
       listing = false;
       current.clear();
       const std::size_t at = line.find("--");
-      if (const auto open = line.find("-["); open != std::string_view::npos) {  // "--nvtx-domain-[include|exclude]="
+      if (const auto open = line.find("-[");
+          open != std::string_view::npos) {  // "--nvtx-domain-[include|exclude]="
         const auto close = line.find(']', open);
-        for (const std::string_view part : base::split(line.substr(open + 2, close - open - 2), '|'))
+        for (const std::string_view part :
+             base::split(line.substr(open + 2, close - open - 2), '|'))
           current.push_back(std::string(line.substr(at, open + 1 - at)) + std::string(part));
       } else if (const std::string name = long_option(line, at); !name.empty()) {
         current.push_back(name);
@@ -108,18 +112,19 @@ std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view
       word = base::trim(word);
       while (!word.empty() && (word.front() == '\'' || word.front() == '`')) word.remove_prefix(1);
       while (!word.empty() && (word.back() == '\'' || word.back() == '`')) word.remove_suffix(1);
-      if (word == "or" || word == "and" || word == "for" || word == "example" || !is_value(word)) continue;
+      if (word == "or" || word == "and" || word == "for" || word == "example" || !is_value(word))
+        continue;
       for (const std::string& name : current) options[name].emplace_back(word);
     }
     listing = stop == std::string_view::npos;
   }
-  // Prose where values were expected ("integers between 1 and 32", "signal number", "`range@domain' to specify ..."),
-  // and values with parts of their own, cannot be checked.
+  // Prose where values were expected ("integers between 1 and 32", "signal number", "`range@domain'
+  // to specify ..."), and values with parts of their own, cannot be checked.
   for (auto& [name, values] : options) {
     const bool prose = std::any_of(values.begin(), values.end(), [](const std::string& v) {
-      return v == "integers" || v == "signal" || v == "specify" || v == "comma-separated" || v == "ID" || v == "a" ||
-             v == "repeat" || v == "repeat-shutdown" || v == "to" || v == "F1" ||
-             v.find_first_not_of("0123456789") == std::string::npos;
+      return v == "integers" || v == "signal" || v == "specify" || v == "comma-separated" ||
+             v == "ID" || v == "a" || v == "repeat" || v == "repeat-shutdown" || v == "to" ||
+             v == "F1" || v.find_first_not_of("0123456789") == std::string::npos;
     });
     if (prose) values.clear();
   }
@@ -151,7 +156,8 @@ void parse_ncu_sets(std::string_view text, Abilities& into) {
       continue;
     }
     const std::string_view name = base::trim(line.substr(0, columns[1]));
-    // Long cells are cut at the column's width without regard to words: join the pieces as they are.
+    // Long cells are cut at the column's width without regard to words: join the pieces as they
+    // are.
     std::string_view piece = line.substr(columns[1], columns[2] - columns[1]);
     while (piece.ends_with(' ')) piece.remove_suffix(1);
     if (!name.empty()) {
@@ -159,9 +165,10 @@ void parse_ncu_sets(std::string_view text, Abilities& into) {
       current = name;
       joined.clear();
       const std::string_view enabled =
-          line.size() > columns[2] ? base::trim(line.substr(columns[2], columns.size() > 3 ? columns[3] - columns[2]
-                                                                                           : std::string_view::npos))
-                                   : std::string_view{};
+          line.size() > columns[2]
+              ? base::trim(line.substr(columns[2], columns.size() > 3 ? columns[3] - columns[2]
+                                                                      : std::string_view::npos))
+              : std::string_view{};
       if (enabled == "yes") into.default_set = current;
       into.sets[current];
     }
@@ -179,7 +186,8 @@ std::set<std::string> parse_ncu_sections(std::string_view text) {
       table = true;
       continue;
     }
-    if (!table || line.starts_with("Identifier") || line.starts_with(' ') || line.starts_with("==")) continue;
+    if (!table || line.starts_with("Identifier") || line.starts_with(' ') || line.starts_with("=="))
+      continue;
     const std::string_view name = line.substr(0, line.find(' '));
     if (is_value(name)) names.emplace(name);
   }
@@ -251,13 +259,15 @@ std::set<std::string> catalogue(std::string_view text) {
 }  // namespace
 
 base::Result<Abilities> newest_known(std::string_view tool, const std::filesystem::path& folder) {
-  base::Result<Abilities> newest = base::fail(base::Code::kNoInput, "no version of " + std::string(tool) + " is known",
-                                              folder.string(), "Install rangescope anew.");
+  base::Result<Abilities> newest =
+      base::fail(base::Code::kNoInput, "no version of " + std::string(tool) + " is known",
+                 folder.string(), "Install rangescope anew.");
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (!entry.path().filename().string().starts_with(std::string(tool) + "-")) continue;
     const auto text = base::read_file(entry.path());
-    auto read = text ? from_json(*text) : base::Result<Abilities>(tl::make_unexpected(text.error()));
+    auto read =
+        text ? from_json(*text) : base::Result<Abilities>(tl::make_unexpected(text.error()));
     if (read && (!newest || newest->version < read->version)) newest = std::move(read);
   }
   if (!newest) return newest;

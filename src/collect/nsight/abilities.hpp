@@ -1,8 +1,10 @@
-// What an installed nsys or ncu can do, as plain data: version, options with their values, sets, sections, metrics.
+// What an installed nsys or ncu can do, as plain data: version, options with their values, sets,
+// sections, metrics.
 //
-// Parsed from the tool's own output (`--version`, `--help`, `--list-sets`, `--list-sections`, `--query-metrics`), never
-// guessed from the version, so that a version nobody has seen is driven by what it says about itself. The texts' layout
-// is that of ncu 2020.3 to 2026.1 and nsys 2020.4 to 2026.1.
+// Parsed from the tool's own output (`--version`, `--help`, `--list-sets`, `--list-sections`,
+// `--query-metrics`), never guessed from the version, so that a version nobody has seen is driven
+// by what it says about itself. The texts' layout is that of ncu 2020.3 to 2026.1 and nsys 2020.4
+// to 2026.1.
 #pragma once
 
 #include <filesystem>
@@ -25,15 +27,19 @@ struct Abilities {
   std::string tool;            ///< "ncu" or "nsys"
   std::filesystem::path path;  ///< the executable
   Version version;
-  std::string version_text;                                 ///< as the tool says it
-  std::map<std::string, std::vector<std::string>> options;  ///< long option -> values that its help lists, maybe none
-  std::map<std::string, std::vector<std::string>> sets;     ///< ncu: set -> its sections
-  std::string default_set;                                  ///< ncu: "basic" or "default"
-  std::set<std::string> sections;                           ///< ncu
-  std::set<std::string> metrics;   ///< ncu: base names; empty when nobody asked or none could be had
-  bool metrics_elsewhere = false;  ///< `metrics` are those that other versions knew: one that lacks may be there
+  std::string version_text;  ///< as the tool says it
+  std::map<std::string, std::vector<std::string>>
+      options;  ///< long option -> values that its help lists, maybe none
+  std::map<std::string, std::vector<std::string>> sets;  ///< ncu: set -> its sections
+  std::string default_set;                               ///< ncu: "basic" or "default"
+  std::set<std::string> sections;                        ///< ncu
+  std::set<std::string> metrics;  ///< ncu: base names; empty when nobody asked or none could be had
+  bool metrics_elsewhere =
+      false;  ///< `metrics` are those that other versions knew: one that lacks may be there
 
-  [[nodiscard]] bool has(std::string_view option) const { return options.count(std::string(option)) > 0; }
+  [[nodiscard]] bool has(std::string_view option) const {
+    return options.count(std::string(option)) > 0;
+  }
   /// True when the option exists and takes `value`, or lists no values at all.
   [[nodiscard]] bool takes(std::string_view option, std::string_view value) const;
   [[nodiscard]] std::vector<std::string> option_names() const;
@@ -42,7 +48,8 @@ struct Abilities {
 /// Long options of `ncu --help`, each with the values that stand as single words below it.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view help);
 /// Long options of `nsys profile --help`, each with the words after "Possible values are".
-[[nodiscard]] std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view help);
+[[nodiscard]] std::map<std::string, std::vector<std::string>> parse_nsys_help(
+    std::string_view help);
 /// `ncu --list-sets`: identifiers, their sections (wrapped lines joined) and which is enabled.
 void parse_ncu_sets(std::string_view text, Abilities& into);
 [[nodiscard]] std::set<std::string> parse_ncu_sections(std::string_view text);
@@ -53,8 +60,10 @@ void parse_ncu_sets(std::string_view text, Abilities& into);
 [[nodiscard]] std::string to_json(const Abilities& abilities);
 [[nodiscard]] base::Result<Abilities> from_json(std::string_view text);
 
-/// The newest version of a tool whose abilities are in this folder (conf/tools), for where none is installed: its path
-/// is the tool's bare name, and its metrics are those of ncu-metrics.txt. kNoInput where there is none.
-[[nodiscard]] base::Result<Abilities> newest_known(std::string_view tool, const std::filesystem::path& folder);
+/// The newest version of a tool whose abilities are in this folder (conf/tools), for where none is
+/// installed: its path is the tool's bare name, and its metrics are those of ncu-metrics.txt.
+/// kNoInput where there is none.
+[[nodiscard]] base::Result<Abilities> newest_known(std::string_view tool,
+                                                   const std::filesystem::path& folder);
 
 }  // namespace rangescope::collect

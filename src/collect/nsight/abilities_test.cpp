@@ -14,8 +14,10 @@ namespace abilities_test {
 using Words = std::vector<std::string>;
 
 TEST(Abilities, Versions) {
-  EXPECT_EQ(parse_version("Version 2025.3.1.0 (build 36398880) (public-release)"), (Version{2025, 3, 1}));
-  EXPECT_EQ(parse_version("NVIDIA Nsight Systems version 2022.4.2.1-df9881f"), (Version{2022, 4, 2}));
+  EXPECT_EQ(parse_version("Version 2025.3.1.0 (build 36398880) (public-release)"),
+            (Version{2025, 3, 1}));
+  EXPECT_EQ(parse_version("NVIDIA Nsight Systems version 2022.4.2.1-df9881f"),
+            (Version{2022, 4, 2}));
   EXPECT_EQ(parse_version("Copyright (c) 2018-2022 NVIDIA Corporation"), Version{});
   EXPECT_LT(parse_version("2022.3.0.0"), parse_version("2022.10.0.0"));
 }
@@ -46,11 +48,14 @@ Common Profile Options:
 
 TEST(Abilities, NsysHelp) {
   const auto options = parse_nsys_help(
-      "usage: nsys profile [<args>]\n\n\t-c, --capture-range=\n\n\t   Possible values are none, cudaProfilerApi, nvtx, "
+      "usage: nsys profile [<args>]\n\n\t-c, --capture-range=\n\n\t   Possible values are none, "
+      "cudaProfilerApi, nvtx, "
       "hotkey.\n\t   When '-c nvtx' is used.\n"
-      "\n\t-t, --trace=\n\n\t   Possible values are 'cuda', 'nvtx',\n\t   'opengl-annotations' or 'none'.\n\t   Select "
+      "\n\t-t, --trace=\n\n\t   Possible values are 'cuda', 'nvtx',\n\t   'opengl-annotations' or "
+      "'none'.\n\t   Select "
       "the API(s).\n"
-      "\n\t--nvtx-domain-[include|exclude]=\n\n\t   Possible values are a comma-separated list of NVTX domains.\n"
+      "\n\t--nvtx-domain-[include|exclude]=\n\n\t   Possible values are a comma-separated list of "
+      "NVTX domains.\n"
       "\n\t--samples-per-backtrace=\n\n\t   Possible values are integers between 1 and 32.\n");
   EXPECT_EQ(options.at("--capture-range"), (Words{"none", "cudaProfilerApi", "nvtx", "hotkey"}));
   EXPECT_EQ(options.at("--trace"), (Words{"cuda", "nvtx", "opengl-annotations", "none"}));
@@ -101,28 +106,34 @@ TEST(Abilities, CacheKeepsEverything) {
 
 // Without an ncu: the names of every chip that shipped versions know, and one that is new passes.
 TEST(Abilities, MetricsAreKnownWithoutAnNcu) {
-  const auto known = newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
+  const auto known =
+      newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   EXPECT_GT(known->metrics.size(), 3000u);
-  for (const char* metric : {"sm__throughput", "dram__throughput", "gpu__time_duration", "l1tex__t_sector_hit_rate",
-                             "smsp__inst_executed_pipe_tensor", "lts__t_sectors"})
+  for (const char* metric :
+       {"sm__throughput", "dram__throughput", "gpu__time_duration", "l1tex__t_sector_hit_rate",
+        "smsp__inst_executed_pipe_tensor", "lts__t_sectors"})
     EXPECT_EQ(known->metrics.count(metric), 1u) << metric;
   ncu::Options options;
-  options.values["metrics"] = {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "dram__brand_new.sum"};
+  options.values["metrics"] = {"sm__throughput.avg.pct_of_peak_sustained_elapsed",
+                               "dram__brand_new.sum"};
   Request request;
   request.command = {"./app"};
   request.run_dir = "/runs/1";
   const auto plan = ncu::plan(*known, options, request);
   ASSERT_TRUE(plan.has_value()) << plan.error().what;
   ASSERT_EQ(plan->notes.size(), 1u);
-  EXPECT_NE(plan->notes[0].find("'dram__brand_new.sum' is unknown here"), std::string::npos) << plan->notes[0];
+  EXPECT_NE(plan->notes[0].find("'dram__brand_new.sum' is unknown here"), std::string::npos)
+      << plan->notes[0];
   options.values["metrics"] = {"dram__bytes*"};
-  EXPECT_NE(ncu::plan(*known, options, request).error().hint.find("regex:^dram__bytes.*"), std::string::npos);
+  EXPECT_NE(ncu::plan(*known, options, request).error().hint.find("regex:^dram__bytes.*"),
+            std::string::npos);
 }
 
 // Linux takes no word of a command that is longer.
 TEST(Abilities, AnExpressionOfThousandsOfKernelsIsRefusedWithACure) {
-  const auto known = newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
+  const auto known =
+      newest_known("ncu", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   ncu::Options options;
   options.values["kernel_name"] = {"regex:" + std::string(240000, 'a')};
@@ -138,7 +149,8 @@ TEST(Abilities, AnExpressionOfThousandsOfKernelsIsRefusedWithACure) {
 
 // A list as nsys takes it is one text in YAML.
 TEST(Abilities, AListWrittenAsOneTextIsRefusedWithTheListThatWasMeant) {
-  const auto known = newest_known("nsys", std::filesystem::path(base::source_dir) / "conf" / "tools");
+  const auto known =
+      newest_known("nsys", std::filesystem::path(base::source_dir) / "conf" / "tools");
   ASSERT_TRUE(known.has_value());
   nsys::Options options;
   options.values["trace"] = {"cuda,nvtx,osrt"};

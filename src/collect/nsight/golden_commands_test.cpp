@@ -1,5 +1,6 @@
-// Every option of both tools, in every version whose abilities are recorded, as the command line that it gives: text in
-// tests/golden/commands, compared line by line. RANGESCOPE_UPDATE_GOLDEN=1 writes the text anew (read the diff).
+// Every option of both tools, in every version whose abilities are recorded, as the command line
+// that it gives: text in tests/golden/commands, compared line by line. RANGESCOPE_UPDATE_GOLDEN=1
+// writes the text anew (read the diff).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ Abilities abilities(const std::string& name) {
   return parsed ? *parsed : Abilities{};
 }
 
-Request request(const std::vector<std::string>& include = {}, const std::vector<std::string>& exclude = {}) {
+Request request(const std::vector<std::string>& include = {},
+                const std::vector<std::string>& exclude = {}) {
   Request out;
   out.command = {"python", "train.py", "--note=a b"};
   out.cwd = "/work dir";
@@ -40,9 +42,11 @@ Request request(const std::vector<std::string>& include = {}, const std::vector<
 
 /// The plan as text: environment, command line, notes; or the refusal.
 std::string show(const base::Result<Plan>& plan) {
-  if (!plan) return "  refused: " + base::replace_all(base::to_string(plan.error()), "\n", "\n    ") + "\n";
+  if (!plan)
+    return "  refused: " + base::replace_all(base::to_string(plan.error()), "\n", "\n    ") + "\n";
   std::string out = "  ";
-  for (const auto& [name, value] : plan->set_env) out += name + "=" + base::shell_quote(value) + " ";
+  for (const auto& [name, value] : plan->set_env)
+    out += name + "=" + base::shell_quote(value) + " ";
   out += base::shell_quote(plan->argv) + "\n";
   for (const std::string& note : plan->notes) out += "  note: " + note + "\n";
   return out;
@@ -59,7 +63,8 @@ std::string change(const base::Result<Plan>& before, const base::Result<Plan>& a
     else
       gone.erase(same);
   }
-  std::string out = "  +" + (come.empty() ? std::string(" (nothing)") : " " + base::shell_quote(come)) + "\n";
+  std::string out =
+      "  +" + (come.empty() ? std::string(" (nothing)") : " " + base::shell_quote(come)) + "\n";
   if (!gone.empty()) out += "  - " + base::shell_quote(gone) + "\n";
   for (const std::string& note : after->notes)
     if (std::find(before->notes.begin(), before->notes.end(), note) == before->notes.end())
@@ -77,7 +82,8 @@ void compare(const std::string& name, const std::string& text) {
   ASSERT_TRUE(golden.has_value()) << file;
   const auto want = base::split(*golden, '\n'), have = base::split(text, '\n');
   for (std::size_t i = 0; i < std::max(want.size(), have.size()); ++i)
-    ASSERT_EQ(i < have.size() ? have[i] : "(nothing)", i < want.size() ? want[i] : "(nothing)") << name << ":" << i + 1;
+    ASSERT_EQ(i < have.size() ? have[i] : "(nothing)", i < want.size() ? want[i] : "(nothing)")
+        << name << ":" << i + 1;
 }
 
 /// The values that conf/ncu/default.yaml gives.
@@ -103,9 +109,11 @@ TEST(GoldenCommands, NcuWholeCommandLines) {
       const Abilities can = abilities("ncu-" + version);
       const bool ranges = mode == "range" || mode == "app-range";
       text += "ncu " + version + ", replay mode " + mode + "\n";
-      text += show(ncu::plan(can, ncu_defaults(mode), ranges ? request({"decode"}) : request({"decode"}, {"warmup/"})));
+      text += show(ncu::plan(can, ncu_defaults(mode),
+                             ranges ? request({"decode"}) : request({"decode"}, {"warmup/"})));
       if (ranges && can.takes("--replay-mode", mode))
-        text += "with an exclusion\n" + show(ncu::plan(can, ncu_defaults(mode), request({"decode"}, {"warmup/"})));
+        text += "with an exclusion\n" +
+                show(ncu::plan(can, ncu_defaults(mode), request({"decode"}, {"warmup/"})));
     }
   compare("ncu-modes.txt", text);
 }
@@ -117,7 +125,8 @@ TEST(GoldenCommands, NcuPages) {
     text += "ncu " + version + "\n";
     for (const ncu::PageFile& page : {ncu::kRawCsv, ncu::kDetailsCsv, ncu::kSectionsText})
       text += show(ncu::page_plan(can, "/runs/1/ncu/ncu.ncu-rep", page));
-    for (const std::string& word : ncu::page_plan(can, "/runs/1/ncu/ncu.ncu-rep", ncu::kRawCsv).argv)
+    for (const std::string& word :
+         ncu::page_plan(can, "/runs/1/ncu/ncu.ncu-rep", ncu::kRawCsv).argv)
       EXPECT_TRUE(!word.starts_with("--") || can.has(word)) << version << ": " << word;
   }
   compare("ncu-pages.txt", text);
@@ -125,7 +134,8 @@ TEST(GoldenCommands, NcuPages) {
 
 TEST(NcuPages, EachReportHasItsOwn) {
   EXPECT_EQ(ncu::page_path("/runs/1/ncu/ncu.ncu-rep", ncu::kRawCsv), "/runs/1/ncu/raw.csv");
-  EXPECT_EQ(ncu::page_path("/runs/1/ncu/ncu-2.ncu-repz", ncu::kRawCsv), "/runs/1/ncu/ncu-2-raw.csv");
+  EXPECT_EQ(ncu::page_path("/runs/1/ncu/ncu-2.ncu-repz", ncu::kRawCsv),
+            "/runs/1/ncu/ncu-2-raw.csv");
   Abilities can = abilities("ncu-2026.1.0");
   EXPECT_EQ(ncu::report_extension(can), ".ncu-rep");
   can.version = {2026, 3, 0};
@@ -180,7 +190,8 @@ TEST(GoldenCommands, NcuEveryOption) {
     const auto sample = samples.find(std::string(row.key));
     if (sample == samples.end()) {
       const std::vector<std::string> elsewhere{"replay_mode", "nvtx.include", "nvtx.exclude"};
-      EXPECT_NE(std::find(elsewhere.begin(), elsewhere.end(), row.key), elsewhere.end()) << row.key << " has no sample";
+      EXPECT_NE(std::find(elsewhere.begin(), elsewhere.end(), row.key), elsewhere.end())
+          << row.key << " has no sample";
       continue;
     }
     for (const std::string& version : kNcu)
@@ -193,7 +204,8 @@ TEST(GoldenCommands, NcuEveryOption) {
         options.asked.insert(sample->first);
         if (row.key == "kill") options.values["launch_count"] = {"10"};
         if (row.key == "kernel_name_base") options.values["kernel_name"] = {"matmul"};
-        text += std::string(row.key) + "=" + base::join(sample->second, ",") + ", " + version + ", " + mode + "\n";
+        text += std::string(row.key) + "=" + base::join(sample->second, ",") + ", " + version +
+                ", " + mode + "\n";
         text += change(before, ncu::plan(can, options, request({"decode/"})));
       }
   }
@@ -202,13 +214,14 @@ TEST(GoldenCommands, NcuEveryOption) {
 
 TEST(GoldenCommands, NcuEveryExpression) {
   std::string text;
-  for (const std::string written :
-       {"decode", "decode/", "decode*", "LLM@*", "LLM@decode/", "*@decode", "A::A1", "prefill;decode", "A,B", "A/*/B",
-        "[A", "A]", "regex:^layer[0-9]/", "a/b [x], y@z/", "request"}) {
+  for (const std::string written : {"decode", "decode/", "decode*", "LLM@*", "LLM@decode/",
+                                    "*@decode", "A::A1", "prefill;decode", "A,B", "A/*/B", "[A",
+                                    "A]", "regex:^layer[0-9]/", "a/b [x], y@z/", "request"}) {
     auto normal = model::normalize(written);
     text += written + "\n";
     if (!normal) {
-      text += "  refused: " + base::replace_all(base::to_string(normal.error()), "\n", "\n    ") + "\n";
+      text +=
+          "  refused: " + base::replace_all(base::to_string(normal.error()), "\n", "\n    ") + "\n";
       continue;
     }
     const Abilities can = abilities("ncu-2025.3.1");
@@ -245,7 +258,10 @@ TEST(GoldenCommands, NcuTraps) {
        "2025.3.1",
        "application",
        {{"app_replay_mode", {"relaxed"}}, {"app_replay_buffer", {"memory"}}}},
-      {"balanced where it is unknown", "2024.1.1", "application", {{"app_replay_mode", {"balanced"}}}},
+      {"balanced where it is unknown",
+       "2024.1.1",
+       "application",
+       {{"app_replay_mode", {"balanced"}}}},
       {"boost where it is unknown", "2025.3.1", "kernel", {{"clock_control", {"boost"}}}},
       {"a range filter with two parts", "2025.3.1", "range", {{"range_filter", {"1:2"}}}},
       {"an option of no version", "2025.3.1", "kernel", {}, {"--kernel-replay-mode", "range"}},
@@ -301,7 +317,8 @@ TEST(GoldenCommands, NsysEveryOption) {
       {"gpu_metrics_frequency", {"1000"}}};
   const auto defaults = [] {
     nsys::Options options;
-    options.values = {{"trace", {"cuda", "nvtx", "osrt"}}, {"sample", {"none"}}, {"cpuctxsw", {"none"}}};
+    options.values = {
+        {"trace", {"cuda", "nvtx", "osrt"}}, {"sample", {"none"}}, {"cpuctxsw", {"none"}}};
     return options;
   };
   std::string text;
@@ -332,11 +349,14 @@ TEST(GoldenCommands, NsysEveryOption) {
 
 TEST(GoldenCommands, NsysEveryCaptureRange) {
   std::string text;
-  for (const char* written : {"decode", "decode/", "LLM@decode", "LLM@decode/", "*@decode", "mail\\@host", "decode*",
-                              "A/B", "prefill;decode", "decode@*", "range", "decode@LLM", "range@domain"}) {
+  for (const char* written :
+       {"decode", "decode/", "LLM@decode", "LLM@decode/", "*@decode", "mail\\@host", "decode*",
+        "A/B", "prefill;decode", "decode@*", "range", "decode@LLM", "range@domain"}) {
     auto capture = nsys::capture_of(written);
     text += std::string(written) + " -> " +
-            (capture ? *capture : "refused: " + base::replace_all(base::to_string(capture.error()), "\n", "\n    ")) +
+            (capture ? *capture
+                     : "refused: " +
+                           base::replace_all(base::to_string(capture.error()), "\n", "\n    ")) +
             "\n";
   }
   compare("nsys-captures.txt", text);
@@ -346,28 +366,33 @@ TEST(NcuKernels, OneEscapedExpressionBoundedInLength) {
   EXPECT_EQ(ncu::kernel_regex(std::vector<std::string>{"gemm<float>(a*)", "copy"}),
             "regex:^(gemm<float>\\(a\\*\\)|copy)$");
   const std::vector<std::string> names{"aaaa", "bbbb", "cccc"};
-  EXPECT_EQ(ncu::split_kernels(names, 20), (std::vector<std::vector<std::string>>{{"aaaa", "bbbb"}, {"cccc"}}));
+  EXPECT_EQ(ncu::split_kernels(names, 20),
+            (std::vector<std::vector<std::string>>{{"aaaa", "bbbb"}, {"cccc"}}));
   EXPECT_EQ(ncu::split_kernels(names, 1).size(), 3u);
   EXPECT_EQ(ncu::split_kernels(names).size(), 1u);
 }
 
 // As ncu 2022.3.0 judges them.
 TEST(NcuKernels, KernelIds) {
-  for (const char* good : {"::foobar:2", ":7:regex:^foo:", "regex.1|2::foo:2", ":::.*5|3", ":::.*0", ":::5|10|15",
-                           ":::", "::a:", "::regex::5", "::a:[05]0", "::a:^5$", "::a:(5|6)", "::a:1,5", "::a: 5",
-                           "::a:5?", "::a:+5", "::a:0", "::regex:a(?=b):1"})
+  for (const char* good :
+       {"::foobar:2", ":7:regex:^foo:", "regex.1|2::foo:2", ":::.*5|3", ":::.*0", ":::5|10|15",
+        ":::", "::a:", "::regex::5", "::a:[05]0", "::a:^5$", "::a:(5|6)", "::a:1,5", "::a: 5",
+        "::a:5?", "::a:+5", "::a:0", "::regex:a(?=b):1"})
     EXPECT_EQ(ncu::kernel_id_mistake(good), "") << good;
   EXPECT_EQ(ncu::kernel_id_mistake("5::10::2"), "'10' is not a name operator; only regex is");
   EXPECT_EQ(ncu::kernel_id_mistake(":::regex:.*5"), "'' is not a name operator; only regex is");
   EXPECT_EQ(ncu::kernel_id_mistake("foo:2"), "it has 2 parts, not 4");
   EXPECT_EQ(ncu::kernel_id_mistake("::regex:a:b:5"), "it has 6 parts, not 4");
-  for (const char* bad : {"::foo:x", "::foo:5a", "::foo:.*", "::foo:\\d", "::foo:5|a", "::foo:0x5", "::foo: "})
-    EXPECT_TRUE(
-        ncu::kernel_id_mistake(bad).ends_with("is neither a number nor an expression of digits without letters"))
+  for (const char* bad :
+       {"::foo:x", "::foo:5a", "::foo:.*", "::foo:\\d", "::foo:5|a", "::foo:0x5", "::foo: "})
+    EXPECT_TRUE(ncu::kernel_id_mistake(bad).ends_with(
+        "is neither a number nor an expression of digits without letters"))
         << bad;
-  EXPECT_EQ(ncu::kernel_id_mistake("::regex:(:5"), "'regex:(' is not a regular expression: missing ): (");
+  EXPECT_EQ(ncu::kernel_id_mistake("::regex:(:5"),
+            "'regex:(' is not a regular expression: missing ): (");
   EXPECT_EQ(ncu::kernel_id_mistake("1:2:foo:5", false), "");
-  EXPECT_EQ(ncu::kernel_id_mistake("stream:::5", false), "a context or stream is named, which needs --nvtx");
+  EXPECT_EQ(ncu::kernel_id_mistake("stream:::5", false),
+            "a context or stream is named, which needs --nvtx");
 }
 
 }  // namespace golden_commands_test

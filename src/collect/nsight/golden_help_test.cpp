@@ -1,5 +1,6 @@
-// What the tools print of themselves (tests/golden/help, recorded from the executables) against what is made of it: the
-// ability tables that the golden command lines rest on, and the versions that the option tables name.
+// What the tools print of themselves (tests/golden/help, recorded from the executables) against
+// what is made of it: the ability tables that the golden command lines rest on, and the versions
+// that the option tables name.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -35,7 +36,8 @@ Abilities asked(const std::string& tool, const std::string& version) {
   const std::string recording = text ? *text : "";
   Abilities can;
   can.tool = tool;
-  can.version = parse_version(base::split(said(recording, tool + " --version"), '\n')[tool == "ncu" ? 2 : 0]);
+  can.version =
+      parse_version(base::split(said(recording, tool + " --version"), '\n')[tool == "ncu" ? 2 : 0]);
   if (tool == "nsys") {
     can.options = parse_nsys_help(said(recording, "nsys profile --help"));
   } else {
@@ -47,7 +49,8 @@ Abilities asked(const std::string& tool, const std::string& version) {
 }
 
 Abilities table(const std::string& tool, const std::string& version) {
-  const auto text = base::read_file(fs::path(base::source_dir) / "conf" / "tools" / (tool + "-" + version + ".json"));
+  const auto text = base::read_file(fs::path(base::source_dir) / "conf" / "tools" /
+                                    (tool + "-" + version + ".json"));
   auto parsed = from_json(text ? *text : "");
   EXPECT_TRUE(parsed.has_value()) << tool << version;
   return parsed ? *parsed : Abilities{};
@@ -81,7 +84,8 @@ bool reached(const Abilities& can, std::string_view since) {
   return !(can.version < first);
 }
 
-// An option that the table calls new is not in the versions before, and one that it does not is in all of them.
+// An option that the table calls new is not in the versions before, and one that it does not is in
+// all of them.
 void check(const Abilities& can, const Option& row) {
   const std::string what = can.tool + " " + to_string(can.version) + " " + std::string(row.name);
   if (row.since.empty() || reached(can, row.since))

@@ -1,13 +1,14 @@
 // The replay ladder: which way of measuring is tried first, which next, and why.
 //
 //   native     counters of rangescope's own collector, pass k on occurrence k: no replay at all
-//   range      ncu replays each occurrence of the range; seconds, but many CUDA calls may not occur inside
-//   app-range  ncu relaunches the whole program for every pass; anything may occur inside, if the program does the same
+//   range      ncu replays each occurrence of the range; seconds, but many CUDA calls may not occur
+//   inside app-range  ncu relaunches the whole program for every pass; anything may occur inside,
+//   if the program does the same
 //              every time
 //   kernel     ncu replays each kernel inside the range; always works, gives kernels and not ranges
 //
-// Pure: decides from what was asked, what the tool can do and what was seen of the program. `range` is first tried on
-// one occurrence, so that a refusal costs seconds.
+// Pure: decides from what was asked, what the tool can do and what was seen of the program. `range`
+// is first tried on one occurrence, so that a refusal costs seconds.
 #pragma once
 
 #include <cstdint>
@@ -27,20 +28,24 @@ enum class Step : std::uint8_t { kNative, kRange, kAppRange, kApplication, kKern
 [[nodiscard]] std::string_view step_name(Step step);
 [[nodiscard]] std::optional<Step> find_step(std::string_view name);
 
-/// What a look at the program said of the ranges that are to be measured; unknown where it was not looked at.
+/// What a look at the program said of the ranges that are to be measured; unknown where it was not
+/// looked at.
 struct Evidence {
-  std::optional<std::uint64_t> occurrences;    ///< of all chosen ranges together
-  std::optional<std::uint64_t> kernels;        ///< launched inside them
-  std::map<std::string, std::uint64_t> calls;  ///< API calls seen inside, by name, with their counts
+  std::optional<std::uint64_t> occurrences;  ///< of all chosen ranges together
+  std::optional<std::uint64_t> kernels;      ///< launched inside them
+  std::map<std::string, std::uint64_t>
+      calls;  ///< API calls seen inside, by name, with their counts
   std::uint64_t graph_launches = 0;
-  std::uint64_t other_thread_kernels = 0;  ///< launched by threads that have none of the ranges open
-  std::optional<bool> alike;               ///< do occurrences launch the same kernels each time?
-  std::uint64_t contexts = 0;              ///< CUDA contexts used inside
+  std::uint64_t other_thread_kernels =
+      0;                       ///< launched by threads that have none of the ranges open
+  std::optional<bool> alike;   ///< do occurrences launch the same kernels each time?
+  std::uint64_t contexts = 0;  ///< CUDA contexts used inside
 };
 
 /// What is to be measured.
 struct Wish {
-  std::string mode = "auto";       ///< or where to begin: see is_ladder(); or a step's name: then only that one
+  std::string mode =
+      "auto";  ///< or where to begin: see is_ladder(); or a step's name: then only that one
   bool ranges = false;             ///< range expressions were given
   std::uint32_t every = 1;         ///< as collect::Request has it
   bool kernel_filter = false;      ///< kernel_name or kernel_id by the user
@@ -57,18 +62,21 @@ struct Rung {
   std::string reason;
 };
 
-/// May this replay mode be left for another? "auto" begins with native counters, "range-or-kernel" with range replay,
-/// "app-range-or-kernel" with app-range replay.
+/// May this replay mode be left for another? "auto" begins with native counters, "range-or-kernel"
+/// with range replay, "app-range-or-kernel" with app-range replay.
 [[nodiscard]] bool is_ladder(std::string_view mode);
 
-/// Every rung in order. At least one is taken unless a single mode was asked for that the tool lacks.
-[[nodiscard]] std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence, const Abilities& ncu);
+/// Every rung in order. At least one is taken unless a single mode was asked for that the tool
+/// lacks.
+[[nodiscard]] std::vector<Rung> ladder(const Wish& wish, const Evidence& evidence,
+                                       const Abilities& ncu);
 
-/// CUDA calls that range replay cannot replay: the name's reason, or "" when it can (Nsight Compute's Kernel Profiling
-/// Guide, "Supported APIs").
+/// CUDA calls that range replay cannot replay: the name's reason, or "" when it can (Nsight
+/// Compute's Kernel Profiling Guide, "Supported APIs").
 [[nodiscard]] std::string range_replay_refuses(std::string_view api);
-/// Driver functions that a look at a program should note beside launches, copies and waits, by the beginning of their
-/// names, separated by commas: all that range replay refuses, and those that say when contexts and memory are made.
+/// Driver functions that a look at a program should note beside launches, copies and waits, by the
+/// beginning of their names, separated by commas: all that range replay refuses, and those that say
+/// when contexts and memory are made.
 [[nodiscard]] std::string calls_to_note();
 
 /// Whether a stage should be tried once more: transient, and attempts left. Attempts count from 1.

@@ -12,8 +12,8 @@ namespace rangescope::collect {
 namespace ladder_test {
 
 Observed recorded(const std::string& tool, const std::string& name, int exit_code) {
-  auto text =
-      base::read_file(std::filesystem::path(base::source_dir) / "tests" / "golden" / (tool + "-out") / (name + ".out"));
+  auto text = base::read_file(std::filesystem::path(base::source_dir) / "tests" / "golden" /
+                              (tool + "-out") / (name + ".out"));
   EXPECT_TRUE(text.has_value()) << name;
   Observed seen;
   seen.text = text ? *text : "";
@@ -26,7 +26,8 @@ std::string judged(const std::string& name, int exit_code) {
   return std::string(result_name(out.result)) + " " + out.why();
 }
 
-// Outputs of ncu 2025.3.1 that left no report; exit codes as tests/golden/ncu-out has them in its recording's list.
+// Outputs of ncu 2025.3.1 that left no report; exit codes as tests/golden/ncu-out has them in its
+// recording's list.
 TEST(Outcome, RecordedFailuresOfNcu) {
   EXPECT_EQ(judged("k_miss", 0), "empty ncu.only_push_pop");
   EXPECT_EQ(judged("r_miss", 0), "empty ncu.only_push_pop");
@@ -45,9 +46,11 @@ TEST(Outcome, RecordedFailuresOfNcu) {
   EXPECT_EQ(judged("tp1", 1), "failed ncu.usage");
   EXPECT_EQ(judged("psum0", 1), "failed ncu.usage");
   EXPECT_EQ(judged("psum", 1), "failed ncu.usage");
-  EXPECT_EQ(judge_ncu(recorded("ncu", "r_alloca", 9)).unsupported_calls, std::vector<std::string>{"cuMemAllocAsync"});
-  EXPECT_EQ(judge_ncu(recorded("ncu", "pt_ncu_range", 9)).message,
-            "ncu: the range holds a CUDA call that range replay cannot replay: cuKernelSetAttribute");
+  EXPECT_EQ(judge_ncu(recorded("ncu", "r_alloca", 9)).unsupported_calls,
+            std::vector<std::string>{"cuMemAllocAsync"});
+  EXPECT_EQ(
+      judge_ncu(recorded("ncu", "pt_ncu_range", 9)).message,
+      "ncu: the range holds a CUDA call that range replay cannot replay: cuKernelSetAttribute");
 }
 
 TEST(Outcome, SuccessIsAReportWithResults) {
@@ -70,7 +73,9 @@ TEST(Outcome, TheProgramMayPrintTheSameWords) {
 
 TEST(Outcome, AProgramThatFailsUnderNcuIsNoEmptyFilter) {
   Observed seen;
-  seen.text = "==ERROR== The application returned an error code (11).\n==WARNING== No kernels were profiled.\n";
+  seen.text =
+      "==ERROR== The application returned an error code (11).\n==WARNING== No kernels were "
+      "profiled.\n";
   seen.exit_code = 11;
   EXPECT_EQ(judge_ncu(seen).why(), "ncu.program_failed");
   EXPECT_EQ(judge_ncu(seen).complaints.size(), 1u);
@@ -80,19 +85,22 @@ TEST(Outcome, PermissionAndBusyCounters) {
   Observed seen;
   seen.exit_code = 1;
   seen.text =
-      "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the "
+      "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+      "Performance Counters on the "
       "target device 0.\n";
   EXPECT_EQ(judge_ncu(seen).code, base::Code::kPermission);
   EXPECT_TRUE(judge_ncu(seen).fatal);
   EXPECT_FALSE(try_again(judge_ncu(seen), 1, 3));
   seen.text =
-      "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool is "
+      "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other "
+      "tool is "
       "collecting.\n";
   EXPECT_EQ(judge_ncu(seen).why(), "ncu.counters_held");
   EXPECT_TRUE(try_again(judge_ncu(seen), 1, 1));
   EXPECT_FALSE(try_again(judge_ncu(seen), 2, 1));
   seen.text =
-      "==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?).\n==ERROR== The "
+      "==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on "
+      "path?).\n==ERROR== The "
       "application returned an error code (1).\n==WARNING== No kernels were profiled.\n";
   EXPECT_EQ(judge_ncu(seen).why(), "ncu.no_driver");
 }
@@ -130,7 +138,8 @@ Abilities modes(std::vector<std::string> values) {
 std::string show(const std::vector<Rung>& rungs) {
   std::string out;
   for (const Rung& rung : rungs)
-    out += std::string(step_name(rung.step)) + (rung.take ? " yes: " : " no: ") + rung.reason + "\n";
+    out +=
+        std::string(step_name(rung.step)) + (rung.take ? " yes: " : " no: ") + rung.reason + "\n";
   return out;
 }
 
@@ -138,7 +147,8 @@ TEST(Ladder, NothingKnownTriesAllThatCanWork) {
   Wish wish;
   wish.ranges = wish.sections = true;
   EXPECT_EQ(show(ladder(wish, {}, modes({"kernel", "range", "app-range"}))),
-            "native no: sections were asked for; native counters give metrics (metrics=[...] alone would use them)\n"
+            "native no: sections were asked for; native counters give metrics (metrics=[...] alone "
+            "would use them)\n"
             "range yes: the program was not probed\n"
             "app-range yes: relaunches the program for every pass; allows any CUDA call inside\n"
             "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
@@ -152,29 +162,34 @@ TEST(Ladder, WhatTheLookSawDecides) {
   evidence.kernels = 100;
   evidence.calls = {{"cudaMallocAsync_v11020", 3}, {"cudaLaunchKernel_v7000", 100}};
   evidence.alike = false;
-  EXPECT_EQ(show(ladder(wish, evidence, modes({"kernel", "range", "app-range"}))),
-            "native yes: metrics of a range with enough instances: no replay needed\n"
-            "range no: range replay cannot replay what was seen inside: cudaMallocAsync_v11020 (3 times; "
-            "stream-ordered allocation)\n"
-            "app-range yes: relaunches the program for every pass; allows any CUDA call inside; instances differ, so "
-            "the program must do the same every time\n"
-            "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
+  EXPECT_EQ(
+      show(ladder(wish, evidence, modes({"kernel", "range", "app-range"}))),
+      "native yes: metrics of a range with enough instances: no replay needed\n"
+      "range no: range replay cannot replay what was seen inside: cudaMallocAsync_v11020 (3 times; "
+      "stream-ordered allocation)\n"
+      "app-range yes: relaunches the program for every pass; allows any CUDA call inside; "
+      "instances differ, so "
+      "the program must do the same every time\n"
+      "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
   evidence.calls.clear();
   evidence.graph_launches = 5;
   evidence.occurrences = 1;
-  EXPECT_EQ(show(ladder(wish, evidence, modes({"kernel", "range"}))),
-            "native no: the range has one instance, and native counters take one pass per instance\n"
-            "range no: range replay cannot replay what was seen inside: 5 CUDA graph launches\n"
-            "app-range no: ncu 2025.3.1 has no app-range replay\n"
-            "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
+  EXPECT_EQ(
+      show(ladder(wish, evidence, modes({"kernel", "range"}))),
+      "native no: the range has one instance, and native counters take one pass per instance\n"
+      "range no: range replay cannot replay what was seen inside: 5 CUDA graph launches\n"
+      "app-range no: ncu 2025.3.1 has no app-range replay\n"
+      "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n");
 }
 
 TEST(Ladder, FiltersNamesAndSingleModes) {
   Wish wish;
   wish.sections = wish.kernel_filter = true;
   wish.ranges = true;
-  EXPECT_TRUE(show(ladder(wish, {}, modes({"kernel", "range"})))
-                  .ends_with("kernel yes: each kernel inside the range is replayed; works where ranges cannot\n"));
+  EXPECT_TRUE(
+      show(ladder(wish, {}, modes({"kernel", "range"})))
+          .ends_with(
+              "kernel yes: each kernel inside the range is replayed; works where ranges cannot\n"));
   wish.mode = "app-range";
   EXPECT_EQ(show(ladder(wish, {}, modes({"kernel"}))), "app-range yes: asked for\n");
   EXPECT_EQ(range_replay_refuses("cudaLaunchKernel_v7000"), "");

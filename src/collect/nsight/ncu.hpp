@@ -1,10 +1,11 @@
-// Plans Nsight Compute: one command line from a request, the options of pipeline.ncu.ncu_cli and what this ncu can do.
+// Plans Nsight Compute: one command line from a request, the options of pipeline.ncu.ncu_cli and
+// what this ncu can do.
 //
-// Everything that was asked for is checked against the probed abilities before a program starts, because ncu itself
-// often answers a mistake with exit code 0 and nothing measured. Every default that some version of ncu changed is
-// passed explicitly: replay mode, clock and cache control, target processes, application replay matching, graph
-// profiling, push/pop scope, kernel renaming, source import; with `--print-units base`, `--config-file off` and
-// LC_ALL=C.
+// Everything that was asked for is checked against the probed abilities before a program starts,
+// because ncu itself often answers a mistake with exit code 0 and nothing measured. Every default
+// that some version of ncu changed is passed explicitly: replay mode, clock and cache control,
+// target processes, application replay matching, graph profiling, push/pop scope, kernel renaming,
+// source import; with `--print-units base`, `--config-file off` and LC_ALL=C.
 #pragma once
 
 #include <span>
@@ -24,7 +25,8 @@ struct Options : ToolOptions {
 };
 
 /// kConfig for what this ncu cannot do or what cannot go together, with what it can.
-[[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options, const Request& request);
+[[nodiscard]] base::Result<Plan> plan(const Abilities& can, const Options& options,
+                                      const Request& request);
 
 /// The report file of a plan, without extension.
 [[nodiscard]] std::filesystem::path report_base(const Request& request, const Options& options);
@@ -42,10 +44,14 @@ inline constexpr PageFile kRawCsv{"raw.csv", "raw", true};
 inline constexpr PageFile kDetailsCsv{"details.csv", "details", true};
 inline constexpr PageFile kSectionsText{"sections_report.txt", "details", false};
 
-/// Where the page of a report goes: details.csv beside ncu.ncu-rep, ncu-2-details.csv beside ncu-2.ncu-rep.
-[[nodiscard]] std::filesystem::path page_path(const std::filesystem::path& report, const PageFile& page);
-/// `ncu --import REPORT --page PAGE`, into that file. ncu writes its own errors there too, and ends with 1.
-[[nodiscard]] Plan page_plan(const Abilities& can, const std::filesystem::path& report, const PageFile& page);
+/// Where the page of a report goes: details.csv beside ncu.ncu-rep, ncu-2-details.csv beside
+/// ncu-2.ncu-rep.
+[[nodiscard]] std::filesystem::path page_path(const std::filesystem::path& report,
+                                              const PageFile& page);
+/// `ncu --import REPORT --page PAGE`, into that file. ncu writes its own errors there too, and ends
+/// with 1.
+[[nodiscard]] Plan page_plan(const Abilities& can, const std::filesystem::path& report,
+                             const PageFile& page);
 
 /// What --kernel-name can say of a selection.
 struct KernelFilter {
@@ -57,26 +63,30 @@ struct KernelFilter {
 
 /// `regex:^(a|b)$` with the names escaped.
 [[nodiscard]] std::string kernel_regex(std::span<const std::string> names);
-/// The names in groups whose expressions have at most `longest` characters each (a longer name stands alone).
-[[nodiscard]] std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names,
-                                                                  std::size_t longest = 8000);
+/// The names in groups whose expressions have at most `longest` characters each (a longer name
+/// stands alone).
+[[nodiscard]] std::vector<std::vector<std::string>> split_kernels(
+    std::span<const std::string> names, std::size_t longest = 8000);
 
-/// False for a metric (with or without suffix) that this ncu certainly does not know; true where nobody asked for its
-/// metrics.
+/// False for a metric (with or without suffix) that this ncu certainly does not know; true where
+/// nobody asked for its metrics.
 [[nodiscard]] bool knows_metric(const Abilities& abilities, const std::string& metric);
 
 /// `dram__bytes*`, a pattern without `regex:`, as ncu takes it; "" where it is none.
 [[nodiscard]] std::string metric_regex(std::string_view metric);
 
-/// The numbers 1, N+1, 2N+1 ... as an expression for ncu's invocations and instances of ranges. Where N does not divide
-/// 1,000 it is a list of the first 1,000 of them.
+/// The numbers 1, N+1, 2N+1 ... as an expression for ncu's invocations and instances of ranges.
+/// Where N does not divide 1,000 it is a list of the first 1,000 of them.
 [[nodiscard]] std::string every_regex(std::uint32_t every);
 
-/// What ncu refuses of a --kernel-id, or "". `nvtx`: --nvtx is passed, so that contexts and streams may have names.
+/// What ncu refuses of a --kernel-id, or "". `nvtx`: --nvtx is passed, so that contexts and streams
+/// may have names.
 [[nodiscard]] std::string kernel_id_mistake(std::string_view id, bool nvtx = true);
-/// What is wrong with the expression behind a `regex:` of ncu, or "": also where there is no `regex:`.
+/// What is wrong with the expression behind a `regex:` of ncu, or "": also where there is no
+/// `regex:`.
 [[nodiscard]] std::string regex_mistake(std::string_view value);
-/// The expression that a pattern without `regex:` was meant to be: `*gemm*` of files, or `.*gemm.*` as it stands.
+/// The expression that a pattern without `regex:` was meant to be: `*gemm*` of files, or `.*gemm.*`
+/// as it stands.
 [[nodiscard]] std::string meant_regex(std::string_view pattern);
 
 }  // namespace rangescope::collect::ncu

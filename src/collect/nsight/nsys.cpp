@@ -26,7 +26,8 @@ class Planner : ToolPlanner {
     plan_.folders = {base.parent_path()};
     add("--output", base.string());
     add("--force-overwrite", "true");
-    for (auto step : {&Planner::plain_options, &Planner::trace, &Planner::capture, &Planner::domains})
+    for (auto step :
+         {&Planner::plain_options, &Planner::trace, &Planner::capture, &Planner::domains})
       TRY((this->*step)());
     TRY(end_with_program());
     return std::move(plan_);
@@ -53,8 +54,8 @@ class Planner : ToolPlanner {
         }
       }
       const bool number = base::to_double(text).has_value();
-      if (!row.is(Option::kYesNo) && !number && row.key != "gpu_metrics_device" && row.key != "gpu_metrics_set" &&
-          !can_.takes(option, text)) {
+      if (!row.is(Option::kYesNo) && !number && row.key != "gpu_metrics_device" &&
+          row.key != "gpu_metrics_set" && !can_.takes(option, text)) {
         if (!asked(row.key)) continue;
         return refuse(me() + " does not take " + option + "=" + text, row.key,
                       "It takes " + base::join(can_.options.at(option), ", ") + ".");
@@ -71,7 +72,8 @@ class Planner : ToolPlanner {
       if (!can_.takes("--trace", api))
         return refuse(me() + " cannot trace '" + api + "'", "trace",
                       api.find(',') != std::string::npos
-                          ? "Write a list: [" + base::replace_all(base::replace_all(api, " ", ""), ",", ", ") + "]."
+                          ? "Write a list: [" +
+                                base::replace_all(base::replace_all(api, " ", ""), ",", ", ") + "]."
                       : base::did_you_mean(api, can_.options.at("--trace")).empty()
                           ? "It can trace " + base::join(can_.options.at("--trace"), ", ") + "."
                           : base::did_you_mean(api, can_.options.at("--trace")));
@@ -80,8 +82,8 @@ class Planner : ToolPlanner {
       const auto option = TRY(option_name(*find_option("nsys", "--cuda-graph-trace")));
       const std::string granularity = graph.substr(0, graph.find(':'));
       if (granularity != "graph" && granularity != "node")
-        return refuse("'" + graph + "' is not a granularity of CUDA graph tracing", "cuda_graph_trace",
-                      "Write graph or node.");
+        return refuse("'" + graph + "' is not a granularity of CUDA graph tracing",
+                      "cuda_graph_trace", "Write graph or node.");
       if (!option.empty()) add(option, graph);
     }
     return {};
@@ -92,7 +94,8 @@ class Planner : ToolPlanner {
     std::string range = value("nvtx_capture");
     const bool named = !range.empty();
     // A range that somebody names is a gate, unless they turn gating off.
-    const bool gate = options_.gating || (named && asked("nvtx_capture") && !asked("capture_range"));
+    const bool gate =
+        options_.gating || (named && asked("nvtx_capture") && !asked("capture_range"));
     if (gate && (kind.empty() || kind == "none")) kind = "nvtx";
     if (kind == "nvtx" && range.empty()) {
       if (request_.ranges.include.size() == 1)
@@ -113,7 +116,8 @@ class Planner : ToolPlanner {
                     "It takes " + base::join(can_.options.at("--capture-range"), ", ") + ".");
     const auto* wanted = values("trace");
     const std::string needs = kind == "nvtx" ? "nvtx" : "cuda";
-    if (kind != "hotkey" && wanted && std::find(wanted->begin(), wanted->end(), needs) == wanted->end())
+    if (kind != "hotkey" && wanted &&
+        std::find(wanted->begin(), wanted->end(), needs) == wanted->end())
       return refuse("--capture-range=" + kind + " needs --trace=" + needs, "trace",
                     "Add " + needs + " to pipeline.nsys.trace.");
     add("--capture-range", kind);
@@ -124,16 +128,18 @@ class Planner : ToolPlanner {
              "' is the placeholder of nsys's help: nothing is recorded unless a range of the "
              "program is called 'range'");
       if (named && range.ends_with("@*"))
-        note("nvtx_capture '" + range + "' is nsys's own form: the range '" + range.substr(0, range.size() - 2) +
-             "' of any domain");
+        note("nvtx_capture '" + range + "' is nsys's own form: the range '" +
+             range.substr(0, range.size() - 2) + "' of any domain");
       else if (translated != range)
-        note("nvtx_capture '" + range + "' is '" + translated + "' to nsys: range first, domain second, no slash");
+        note("nvtx_capture '" + range + "' is '" + translated +
+             "' to nsys: range first, domain second, no slash");
       add("--nvtx-capture", translated);
       if (registered_ != true) {
         plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
         if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
         note(
-            "NSYS_NVTX_PROFILER_REGISTER_ONLY=0 is set for the program, since nsys gates only on registered strings "
+            "NSYS_NVTX_PROFILER_REGISTER_ONLY=0 is set for the program, since nsys gates only on "
+            "registered strings "
             "without it (PyTorch's and most others are not)");
       }
     }
@@ -141,16 +147,19 @@ class Planner : ToolPlanner {
     const bool modern = can_.has("--capture-range-end");
     if (end.empty()) end = "stop";  // nsys's default, stop-shutdown, also sends the program SIGTERM
     const std::string head = end.substr(0, end.find(':'));
-    if (head != "none" && head != "stop" && head != "stop-shutdown" && head != "repeat" && head != "repeat-shutdown")
+    if (head != "none" && head != "stop" && head != "stop-shutdown" && head != "repeat" &&
+        head != "repeat-shutdown")
       return refuse("'" + end + "' is not a way to end a capture", "capture_range_end",
                     "Write none, stop, stop-shutdown, repeat[:N] or repeat-shutdown:N.");
     if (head == "repeat-shutdown" && end.find(':') == std::string::npos)
-      return refuse("repeat-shutdown needs a count", "capture_range_end", "Write repeat-shutdown:N.");
+      return refuse("repeat-shutdown needs a count", "capture_range_end",
+                    "Write repeat-shutdown:N.");
     if (modern) {
       add("--capture-range-end", end);
     } else if (can_.has("--stop-on-range-end")) {
       if (head.starts_with("repeat"))
-        return refuse(me() + " cannot repeat a capture", "capture_range_end", "It came with nsys 2021.3.");
+        return refuse(me() + " cannot repeat a capture", "capture_range_end",
+                      "It came with nsys 2021.3.");
       add("--stop-on-range-end", head == "none" ? "false" : "true");
     }
     return {};
@@ -160,11 +169,13 @@ class Planner : ToolPlanner {
     const auto* include = values("nvtx_domain_include");
     const auto* exclude = values("nvtx_domain_exclude");
     if (include && exclude)
-      return refuse("nsys takes nvtx_domain_include or nvtx_domain_exclude, not both", "nvtx_domain_include",
-                    "Leave one of them out.");
-    for (const auto& [key, list] : {std::pair{"nvtx_domain_include", include}, {"nvtx_domain_exclude", exclude}}) {
+      return refuse("nsys takes nvtx_domain_include or nvtx_domain_exclude, not both",
+                    "nvtx_domain_include", "Leave one of them out.");
+    for (const auto& [key, list] :
+         {std::pair{"nvtx_domain_include", include}, {"nvtx_domain_exclude", exclude}}) {
       if (!list) continue;
-      const auto option = TRY(option_name(*find_option("nsys", "--" + base::replace_all(key, "_", "-"))));
+      const auto option =
+          TRY(option_name(*find_option("nsys", "--" + base::replace_all(key, "_", "-"))));
       std::vector<std::string> escaped;
       for (const std::string& domain : *list) escaped.push_back(escape_domain(domain));
       if (!option.empty()) add(option, base::join(escaped, ","));
@@ -187,12 +198,15 @@ std::string escape_at(std::string_view name) {
 /// What is in nsys's own order already, `decode@LLM`, as nsys takes it; nullopt where it is not.
 std::optional<std::string> range_then_domain(std::string_view written) {
   const auto at = written.find('@');
-  if (at == std::string_view::npos || written.find_first_of("/*\\") != std::string_view::npos) return std::nullopt;
+  if (at == std::string_view::npos || written.find_first_of("/*\\") != std::string_view::npos)
+    return std::nullopt;
   const std::string_view range = written.substr(0, at), domain = written.substr(at + 1);
-  if (range.empty() || domain.empty() || domain.find('@') != std::string_view::npos) return std::nullopt;
+  if (range.empty() || domain.empty() || domain.find('@') != std::string_view::npos)
+    return std::nullopt;
   const bool ncu_order = looks_like_domain(range) && !looks_like_domain(domain);
   if (ncu_order || range == model::kDefaultDomain) return std::nullopt;
-  if (domain == model::kDefaultDomain || domain == model::kDefaultDomainOfNsys) return std::string(range);
+  if (domain == model::kDefaultDomain || domain == model::kDefaultDomainOfNsys)
+    return std::string(range);
   return std::string(written);
 }
 
@@ -204,9 +218,10 @@ base::Result<Plan> plan(const Abilities& can, const Options& options, const Requ
 
 base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   const std::string where = "pipeline.nsys.nvtx_capture";
-  // nsys's own form, and its only pattern: any domain. As ncu's order reads it (any range of a domain), nsys cannot do
-  // it.
-  if (own_form && written.ends_with("@*") && written.size() > 2 && written.find('@') == written.size() - 2) {
+  // nsys's own form, and its only pattern: any domain. As ncu's order reads it (any range of a
+  // domain), nsys cannot do it.
+  if (own_form && written.ends_with("@*") && written.size() > 2 &&
+      written.find('@') == written.size() - 2) {
     auto plain = capture_of(written.substr(0, written.size() - 2));
     return plain ? base::Result<std::string>(*plain + "@*") : plain;
   }
@@ -221,7 +236,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
     return tl::make_unexpected(std::move(error));
   }
   const auto refuse = [&](const std::string& what) {
-    return base::fail(base::Code::kConfig, "nsys cannot gate on '" + std::string(written) + "': " + what, where,
+    return base::fail(base::Code::kConfig,
+                      "nsys cannot gate on '" + std::string(written) + "': " + what, where,
                       "Name one range: decode, or LLM@decode.");
   };
   if (terms->size() != 1) return refuse("it takes one range, not a list");
@@ -234,7 +250,8 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
     auto plain = capture_of(written.substr(2));
     return plain ? base::Result<std::string>(*plain + "@*") : plain;
   }
-  if (parts.elements.size() != 1 || parts.elements[0].kind != model::RangeExpression::Element::Kind::kName)
+  if (parts.elements.size() != 1 ||
+      parts.elements[0].kind != model::RangeExpression::Element::Kind::kName)
     return refuse("it knows no nesting");
   if (domain == model::kDefaultDomain) domain.clear();
   const std::string name = escape_at(parts.elements[0].text);
@@ -258,17 +275,20 @@ Plan import_plan(const std::filesystem::path& importer, const std::filesystem::p
                  const std::filesystem::path& report) {
   Plan plan;
   plan.collector = "nsys";
-  plan.argv = {importer.string(), "-i", stream.string(), "-o", report.string()};  // 2020.4.3 does not know -f
+  plan.argv = {importer.string(), "-i", stream.string(), "-o",
+               report.string()};  // 2020.4.3 does not know -f
   plan.cwd = stream.parent_path();
   plan.timeout = std::chrono::minutes(30);
   return plan;
 }
 
-Plan export_plan(const Abilities& abilities, const std::filesystem::path& report, const std::filesystem::path& sqlite) {
+Plan export_plan(const Abilities& abilities, const std::filesystem::path& report,
+                 const std::filesystem::path& sqlite) {
   Plan plan;
   plan.collector = "nsys";
-  plan.argv = {abilities.path.string(),       "export",       "--type=sqlite", "--force-overwrite=true",
-               "--output=" + sqlite.string(), report.string()};
+  plan.argv = {
+      abilities.path.string(),       "export",       "--type=sqlite", "--force-overwrite=true",
+      "--output=" + sqlite.string(), report.string()};
   plan.set_env = {{"LC_ALL", "C"}};
   plan.cwd = report.parent_path();
   plan.timeout = std::chrono::minutes(60);

@@ -30,8 +30,9 @@ const std::vector<Option>& all_options() {
     std::vector<Option> out;
     for (const auto& [tool, name, letter, traits, key, since, other, modes, only_value, until] :
          base::rows<10>(rangescope_options))
-      out.push_back({tool, name, letter.empty() ? '\0' : letter[0], bits(traits, kTraits), key, since, other,
-                     modes.empty() ? unsigned{kEveryMode} : bits(modes, kModes), only_value, until});
+      out.push_back({tool, name, letter.empty() ? '\0' : letter[0], bits(traits, kTraits), key,
+                     since, other, modes.empty() ? unsigned{kEveryMode} : bits(modes, kModes),
+                     only_value, until});
     return out;
   }();
   return table;
@@ -39,9 +40,11 @@ const std::vector<Option>& all_options() {
 
 // Run with ncu 2022.3.0 and 2024.1.1.
 constexpr std::array kConflicts{
-    Conflict{"--app-replay-mode", "relaxed", "--app-replay-buffer", "memory", "--app-replay-buffer", {}},
+    Conflict{
+        "--app-replay-mode", "relaxed", "--app-replay-buffer", "memory", "--app-replay-buffer", {}},
     Conflict{"--range-filter", {}, "--nvtx-exclude", {}, "--range-filter", {}},
-    Conflict{"--kernel-id", {}, "--launch-skip", {}, "--launch-skip", "which counts launches itself"},
+    Conflict{
+        "--kernel-id", {}, "--launch-skip", {}, "--launch-skip", "which counts launches itself"},
 };
 constexpr std::array kNeeds{
     Need{kC, "--print-summary", "per-nvtx", "--nvtx", {}},
@@ -56,7 +59,9 @@ const Option* search(auto see) {
 }
 
 Takes taken_by(const Option& row) {
-  return row.is(Option::kSwitch) ? Takes::kNothing : row.is(Option::kEach) ? Takes::kValueEach : Takes::kValue;
+  return row.is(Option::kSwitch) ? Takes::kNothing
+         : row.is(Option::kEach) ? Takes::kValueEach
+                                 : Takes::kValue;
 }
 
 bool stands_in(const std::vector<std::string>& argv, const std::string& option) {
@@ -91,8 +96,10 @@ std::span<const Option> option_table(string_view tool) {
 }
 
 const Option* find_option(string_view tool, string_view name) {
-  const Option* own = search([&](const Option& row) { return row.tool == tool && row.name == name; });
-  return own ? own : search([&](const Option& row) { return row.tool == tool && row.other == name; });
+  const Option* own =
+      search([&](const Option& row) { return row.tool == tool && row.name == name; });
+  return own ? own
+             : search([&](const Option& row) { return row.tool == tool && row.other == name; });
 }
 
 string_view name_of(const Option& option, const Abilities& can) {
@@ -118,7 +125,8 @@ Takes takes(string_view tool, string_view option, const Abilities* can) {
 }
 
 std::string long_name(string_view tool, char letter) {
-  const Option* row = search([&](const Option& each) { return each.tool == tool && each.letter == letter; });
+  const Option* row =
+      search([&](const Option& each) { return each.tool == tool && each.letter == letter; });
   return row ? std::string(row->name) : std::string{};
 }
 
@@ -148,35 +156,39 @@ std::span<const Need> needs() {
 }
 
 base::Result<void> fits_a_command(std::span<const std::string> argv) {
-  constexpr std::size_t kLongest = 128 * 1024;  // MAX_ARG_STRLEN of Linux, its terminating zero included
+  constexpr std::size_t kLongest =
+      128 * 1024;  // MAX_ARG_STRLEN of Linux, its terminating zero included
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (argv[i].size() < kLongest) continue;
     const std::string option =
         i > 0 && argv[i - 1].starts_with("--") ? argv[i - 1] : argv[i].substr(0, argv[i].find('='));
-    return base::fail(base::Code::kConfig,
-                      "the value of " + base::printable(option.substr(0, 40)) + " has " +
-                          std::to_string(argv[i].size()) + " characters, and one word of a command line may have " +
-                          std::to_string(kLongest - 1),
-                      {},
-                      option.starts_with("--kernel")
-                          ? "Name kernels by what their names share (regex:gemm), or leave the filter out: "
-                            "`report --kernel` narrows a report afterwards."
-                          : "Name fewer, or use an expression that covers them: regex:...");
+    return base::fail(
+        base::Code::kConfig,
+        "the value of " + base::printable(option.substr(0, 40)) + " has " +
+            std::to_string(argv[i].size()) +
+            " characters, and one word of a command line may have " + std::to_string(kLongest - 1),
+        {},
+        option.starts_with("--kernel")
+            ? "Name kernels by what their names share (regex:gemm), or leave the filter out: "
+              "`report --kernel` narrows a report afterwards."
+            : "Name fewer, or use an expression that covers them: regex:...");
   }
   return {};
 }
 
-base::Result<void> add_extra_args(std::span<const std::string> words, const Abilities& can, string_view key,
-                                  std::vector<std::string>& argv) {
+base::Result<void> add_extra_args(std::span<const std::string> words, const Abilities& can,
+                                  string_view key, std::vector<std::string>& argv) {
   const auto refuse = [&](std::string what, std::string hint) -> base::Result<void> {
     return base::fail(base::Code::kConfig, std::move(what), std::string(key), std::move(hint));
   };
-  const std::string keys = "Use its key; `rangescope config show pipeline." + can.tool + "` lists them.";
+  const std::string keys =
+      "Use its key; `rangescope config show pipeline." + can.tool + "` lists them.";
   bool value_may_follow = false;
   for (const std::string& word : words) {
     if (word.starts_with("--")) {
       const std::string option = word.substr(0, word.find('='));
-      if (has_trait(can.tool, option, Option::kPassed)) return refuse(option + " is rangescope's own to pass", keys);
+      if (has_trait(can.tool, option, Option::kPassed))
+        return refuse(option + " is rangescope's own to pass", keys);
       if (!can.has(option))
         return refuse(can.tool + " " + to_string(can.version) + " has no option " + option,
                       base::did_you_mean(option, can.option_names()));
@@ -188,7 +200,8 @@ base::Result<void> add_extra_args(std::span<const std::string> words, const Abil
       return refuse("'" + base::printable(word) + "' is a short option",
                     "Write its long name, with the value after '=': --option=value.");
     } else if (!value_may_follow) {
-      return refuse("'" + base::printable(word) + "' is not an option, so " + can.tool + " would run it as the program",
+      return refuse("'" + base::printable(word) + "' is not an option, so " + can.tool +
+                        " would run it as the program",
                     "Write --option=value.");
     } else {
       value_may_follow = false;

@@ -1,8 +1,9 @@
-// The options of nsys and ncu, one row each: what planning a command line and explaining one have to know beyond the
-// tool's own help (abilities.hpp). An option without a row takes one value and may stand once.
+// The options of nsys and ncu, one row each: what planning a command line and explaining one have
+// to know beyond the tool's own help (abilities.hpp). An option without a row takes one value and
+// may stand once.
 //
-// Sources: the help texts and refusals of ncu 2020.3.1, 2022.3.0, 2024.1.1 and nsys 2020.4.3, 2022.4.2, 2023.4.4, which
-// were run; recorded outputs of 2025.3.1; the 2026 documentation.
+// Sources: the help texts and refusals of ncu 2020.3.1, 2022.3.0, 2024.1.1 and nsys 2020.4.3,
+// 2022.4.2, 2023.4.4, which were run; recorded outputs of 2025.3.1; the 2026 documentation.
 #pragma once
 
 #include <span>
@@ -47,10 +48,10 @@ struct Option {
   std::string_view name;
   char letter = 0;  ///< -k
   unsigned traits = 0;
-  std::string_view key = {};         ///< below pipeline.nsys or pipeline.ncu.ncu_cli: "launch_count"
-  std::string_view since = {};       ///< the first version that has it
-  std::string_view other = {};       ///< its name in other versions
-  unsigned modes = kEveryMode;       ///< elsewhere ncu refuses it ...
+  std::string_view key = {};    ///< below pipeline.nsys or pipeline.ncu.ncu_cli: "launch_count"
+  std::string_view since = {};  ///< the first version that has it
+  std::string_view other = {};  ///< its name in other versions
+  unsigned modes = kEveryMode;  ///< elsewhere ncu refuses it ...
   std::string_view only_value = {};  ///< ... with this value only
   std::string_view until = {};       ///< the first version that lacks it
 
@@ -74,7 +75,8 @@ enum class Takes : std::uint8_t { kNothing, kValue, kValueEach, kUnknown };
 /// The long name of a short option ("-k"), or "".
 [[nodiscard]] std::string long_name(std::string_view tool, char letter);
 /// True for options that this version takes though its help does not list them.
-[[nodiscard]] bool is_hidden_option(std::string_view tool, std::string_view option, const Version& version);
+[[nodiscard]] bool is_hidden_option(std::string_view tool, std::string_view option,
+                                    const Version& version);
 
 /// A value of a yes-or-no option, in any spelling that the tools take; is_yes: of those, yes.
 [[nodiscard]] bool is_boolean(std::string_view value);
@@ -95,13 +97,16 @@ struct Need {
 };
 [[nodiscard]] std::span<const Need> needs();
 
-/// kConfig where one word is longer than Linux takes (128 KiB): an expression of thousands of names.
+/// kConfig where one word is longer than Linux takes (128 KiB): an expression of thousands of
+/// names.
 [[nodiscard]] base::Result<void> fits_a_command(std::span<const std::string> argv);
 
-/// Appends `words` of a person (`extra_args`) to `argv`. kConfig, with `key` as place, for an option that rangescope
-/// itself passes; for one that `argv` has already or the tool's help lacks; for a short option, which could be either;
-/// and for a word that is neither an option nor behind one.
-[[nodiscard]] base::Result<void> add_extra_args(std::span<const std::string> words, const Abilities& can,
-                                                std::string_view key, std::vector<std::string>& argv);
+/// Appends `words` of a person (`extra_args`) to `argv`. kConfig, with `key` as place, for an
+/// option that rangescope itself passes; for one that `argv` has already or the tool's help lacks;
+/// for a short option, which could be either; and for a word that is neither an option nor behind
+/// one.
+[[nodiscard]] base::Result<void> add_extra_args(std::span<const std::string> words,
+                                                const Abilities& can, std::string_view key,
+                                                std::vector<std::string>& argv);
 
 }  // namespace rangescope::collect

@@ -51,7 +51,8 @@ std::string line_at(std::string_view text, std::size_t at) {
   const auto begin = text.rfind('\n', at);
   const auto end = text.find('\n', at);
   const std::size_t from = begin == std::string_view::npos ? 0 : begin + 1;
-  return base::printable(base::trim(text.substr(from, (end == std::string_view::npos ? text.size() : end) - from)));
+  return base::printable(
+      base::trim(text.substr(from, (end == std::string_view::npos ? text.size() : end) - from)));
 }
 
 /// What ncu prints after every failure explains nothing where a reason was found.
@@ -100,19 +101,22 @@ void name_exception(std::string_view text, std::vector<Complaint>& complaints) {
 }
 
 /// Adds what `rows` know about the text; with `only_lines`, in lines that hold these words.
-void understand(std::span<const MessageRow> rows, std::string_view text, std::string_view only_lines,
-                std::vector<Complaint>& out, Code& code) {
+void understand(std::span<const MessageRow> rows, std::string_view text,
+                std::string_view only_lines, std::vector<Complaint>& out, Code& code) {
   for (const MessageRow& row : rows) {
     if (!out.empty() && is_consequence(row.id)) continue;
-    for (auto at = text.find(row.words); at != std::string_view::npos; at = text.find(row.words, at + 1)) {
+    for (auto at = text.find(row.words); at != std::string_view::npos;
+         at = text.find(row.words, at + 1)) {
       std::string line = line_at(text, at);
       if (!fits(row, line, only_lines)) continue;
       // The same trouble has the same cure: ncu tells some in several lines.
-      if (std::any_of(out.begin(), out.end(), [&](const Complaint& s) { return s.id == row.id || s.cure == row.cure; }))
+      if (std::any_of(out.begin(), out.end(),
+                      [&](const Complaint& s) { return s.id == row.id || s.cure == row.cure; }))
         break;
       if (out.empty()) code = row.code;
-      out.push_back({std::string(row.id), std::move(line), std::string(row.explanation), std::string(row.cure),
-                     row.transient, row.fatal, std::string(row.option), std::string(row.value)});
+      out.push_back({std::string(row.id), std::move(line), std::string(row.explanation),
+                     std::string(row.cure), row.transient, row.fatal, std::string(row.option),
+                     std::string(row.value)});
       break;
     }
   }
@@ -127,16 +131,18 @@ std::string ending(const Observed& seen) {
 }
 
 /// `only_lines`: words of the tool's own lines. `one`, `many`: what it gives as results.
-Outcome judge(const Observed& seen, const std::string& tool, std::string_view only_lines, std::string_view one,
-              std::string_view many = {}) {
+Outcome judge(const Observed& seen, const std::string& tool, std::string_view only_lines,
+              std::string_view one, std::string_view many = {}) {
   Outcome out;
   out.code = Code::kNothingCaptured;
   understand(table(tool), seen.text, only_lines, out.complaints, out.code);
   if (seen.report && seen.results > 0) {
     out.result = Result::kOk;
     out.message = tool + ": " + base::counted(seen.results, one, many);
-    if (seen.timed_out || seen.interrupted) out.message += "; " + ending(seen) + ", so the end is missing";
-    if (!out.complaints.empty() && seen.exit_code != 0) out.message += "; " + out.complaints.front().explanation;
+    if (seen.timed_out || seen.interrupted)
+      out.message += "; " + ending(seen) + ", so the end is missing";
+    if (!out.complaints.empty() && seen.exit_code != 0)
+      out.message += "; " + out.complaints.front().explanation;
     return out;
   }
   if (seen.interrupted || seen.timed_out) {
@@ -144,8 +150,10 @@ Outcome judge(const Observed& seen, const std::string& tool, std::string_view on
     out.complaints.insert(
         out.complaints.begin(),
         {tool + (seen.timed_out ? ".timeout" : ".interrupted"), ending(seen),
-         seen.timed_out ? "the time limit ended it before it had results" : "it was interrupted before it had results",
-         seen.timed_out ? "Raise run.timeout, or measure less (fewer launches, fewer metrics)." : "Run it again.",
+         seen.timed_out ? "the time limit ended it before it had results"
+                        : "it was interrupted before it had results",
+         seen.timed_out ? "Raise run.timeout, or measure less (fewer launches, fewer metrics)."
+                        : "Run it again.",
          false, true});
     out.fatal = true;
     out.code = Code::kNothingCaptured;
@@ -165,7 +173,8 @@ Outcome judge(const Observed& seen, const std::string& tool, std::string_view on
   const bool empty = seen.report || seen.exit_code == 0;
   out.result = empty ? Result::kEmpty : Result::kFailed;
   out.code = Code::kNothingCaptured;
-  out.message = tool + ": " + (seen.report ? "the report holds nothing (" : "it left no report (") + ending(seen) + ")";
+  out.message = tool + ": " + (seen.report ? "the report holds nothing (" : "it left no report (") +
+                ending(seen) + ")";
   return out;
 }
 
@@ -199,10 +208,11 @@ std::vector<Complaint> read_log(std::string_view text) {
   understand(table("nsys"), text, "", out, unused);
   const auto failure = std::ranges::find(out, "ncu.program_failed", &Complaint::id);
   const bool program_failed = failure != out.end();
-  const bool reason =
-      std::any_of(out.begin(), out.end(), [](const Complaint& each) { return !is_consequence(each.id); });
+  const bool reason = std::any_of(out.begin(), out.end(),
+                                  [](const Complaint& each) { return !is_consequence(each.id); });
   for (Complaint& hint : hints) {
-    const auto same = std::find_if(out.begin(), out.end(), [&](const Complaint& each) { return each.id == hint.id; });
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const Complaint& each) { return each.id == hint.id; });
     if (same != out.end() && hint.id == "ncu.nothing_matched")
       *same = std::move(hint);  // which tells kernels from ranges
     else if (same == out.end() && hint.id == "ncu.unsupported_api" && reason)
@@ -210,7 +220,8 @@ std::vector<Complaint> read_log(std::string_view text) {
     else if (same == out.end() && (hint.id != "ncu.children" || (!reason && !program_failed)))
       out.push_back(std::move(hint));
   }
-  std::stable_partition(out.begin(), out.end(), [](const Complaint& each) { return !is_consequence(each.id); });
+  std::stable_partition(out.begin(), out.end(),
+                        [](const Complaint& each) { return !is_consequence(each.id); });
   if (!out.empty() && !is_consequence(out.front().id))
     std::erase_if(out, [](const Complaint& each) { return is_consequence(each.id); });
   // A kernel that could not be measured follows from any cause that is known.
@@ -226,8 +237,10 @@ Outcome judge_ncu(const Observed& seen) {
        at = seen.text.find("Unsupported API during capture (", at + 1)) {
     const auto begin = at + 32, end = seen.text.find(')', begin);
     if (end == std::string::npos) break;
-    const std::string name = base::printable(seen.text.substr(begin, std::min<std::size_t>(end - begin, 200)));
-    if (std::find(out.unsupported_calls.begin(), out.unsupported_calls.end(), name) == out.unsupported_calls.end())
+    const std::string name =
+        base::printable(seen.text.substr(begin, std::min<std::size_t>(end - begin, 200)));
+    if (std::find(out.unsupported_calls.begin(), out.unsupported_calls.end(), name) ==
+        out.unsupported_calls.end())
       out.unsupported_calls.push_back(name);
   }
   if (!out.unsupported_calls.empty() && out.result != Result::kOk)

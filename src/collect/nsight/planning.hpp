@@ -1,4 +1,5 @@
-// What planning nsys and planning ncu share: options by key, what the person asked for, refusals that name the key.
+// What planning nsys and planning ncu share: options by key, what the person asked for, refusals
+// that name the key.
 #pragma once
 
 #include <map>
@@ -15,9 +16,10 @@ namespace rangescope::collect {
 /// pipeline.nsys, or pipeline.ncu.ncu_cli.
 struct ToolOptions {
   std::map<std::string, std::vector<std::string>>
-      values;                   ///< key of option_table() -> its value(s), as texts; durations in seconds
+      values;  ///< key of option_table() -> its value(s), as texts; durations in seconds
   std::set<std::string> asked;  ///< keys that the user set: they may not be dropped silently
-  bool gating = false;          ///< ncu: pass the range expressions; nsys: record only while nvtx_capture is open
+  bool gating =
+      false;  ///< ncu: pass the range expressions; nsys: record only while nvtx_capture is open
   std::map<std::string, std::string> env;
   std::vector<std::string> extra_args;
 };
@@ -26,7 +28,8 @@ class ToolPlanner {
  protected:
   using Done = base::Result<void>;
 
-  ToolPlanner(const Abilities& can, const ToolOptions& options, const Request& request, std::string section)
+  ToolPlanner(const Abilities& can, const ToolOptions& options, const Request& request,
+              std::string section)
       : can_(can), options_(options), request_(request), section_(std::move(section)) {
     plan_.collector = can.tool;
     plan_.cwd = request.cwd;
@@ -44,14 +47,19 @@ class ToolPlanner {
     const auto* given = values(key);
     return given ? given->front() : std::string{};
   }
-  [[nodiscard]] bool asked(std::string_view key) const { return options_.asked.count(std::string(key)) > 0; }
+  [[nodiscard]] bool asked(std::string_view key) const {
+    return options_.asked.count(std::string(key)) > 0;
+  }
   [[nodiscard]] std::string me() const { return can_.tool + " " + to_string(can_.version); }
-  [[nodiscard]] tl::unexpected<base::Error> refuse(std::string what, std::string_view key, std::string hint) const {
-    return base::fail(base::Code::kConfig, std::move(what), section_ + std::string(key), std::move(hint));
+  [[nodiscard]] tl::unexpected<base::Error> refuse(std::string what, std::string_view key,
+                                                   std::string hint) const {
+    return base::fail(base::Code::kConfig, std::move(what), section_ + std::string(key),
+                      std::move(hint));
   }
   /// The name of an option in this version; "" where it has none and nobody asked for it.
   [[nodiscard]] base::Result<std::string> option_name(const Option& row) const {
-    if (const std::string_view name = name_of(row, can_); !name.empty() || !asked(row.key)) return std::string(name);
+    if (const std::string_view name = name_of(row, can_); !name.empty() || !asked(row.key))
+      return std::string(name);
     return refuse(me() + " has no " + std::string(row.name), row.key,
                   row.since.empty() ? "Leave it out."
                                     : "It came with " + can_.tool + " " + std::string(row.since) +
@@ -60,10 +68,12 @@ class ToolPlanner {
   /// What every plan needs first and last.
   [[nodiscard]] Done has_program() const {
     if (!request_.command.empty()) return {};
-    return base::fail(base::Code::kUsage, "there is no program to profile", {}, "Write it after --.");
+    return base::fail(base::Code::kUsage, "there is no program to profile", {},
+                      "Write it after --.");
   }
   [[nodiscard]] Done end_with_program() {
-    if (auto added = add_extra_args(options_.extra_args, can_, section_ + "extra_args", plan_.argv); !added)
+    if (auto added = add_extra_args(options_.extra_args, can_, section_ + "extra_args", plan_.argv);
+        !added)
       return added;
     if (auto short_enough = fits_a_command(plan_.argv); !short_enough) return short_enough;
     plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());

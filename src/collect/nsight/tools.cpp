@@ -28,9 +28,11 @@ fs::path cache_file(std::string_view tool, const fs::path& path, const ToolSearc
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
   std::error_code ignored;
-  const std::string identity = fs::weakly_canonical(path, ignored).string() + ":" + std::to_string(info.st_size) + ":" +
-                               std::to_string(info.st_mtime) + ":1";
-  return home / "rangescope" / "tools" / (std::string(tool) + "-" + base::sha256(identity).substr(0, 16) + ".json");
+  const std::string identity = fs::weakly_canonical(path, ignored).string() + ":" +
+                               std::to_string(info.st_size) + ":" + std::to_string(info.st_mtime) +
+                               ":1";
+  return home / "rangescope" / "tools" /
+         (std::string(tool) + "-" + base::sha256(identity).substr(0, 16) + ".json");
 }
 
 void keep(const Abilities& abilities, const ToolSearch& search) {
@@ -53,25 +55,32 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
     if (parse_version(line).year) abilities.version_text = base::trim(line);
   abilities.version = parse_version(abilities.version_text);
   if (abilities.version.year == 0) {
-    const std::string output = std::string(base::trim(version.err.empty() ? version.out : version.err));
+    const std::string output =
+        std::string(base::trim(version.err.empty() ? version.out : version.err));
     return base::fail(base::Code::kToolMissing,
-                      std::string(tool) + " does not print its version (" + base::describe(version) + ")" +
+                      std::string(tool) + " does not print its version (" +
+                          base::describe(version) + ")" +
                           (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
                       path.string(),
                       output.find("shared libraries") != std::string::npos
                           ? "Install the library that it names."
-                          : "Name another one with RANGESCOPE_" + std::string(tool == "nsys" ? "NSYS" : "NCU") + ".");
+                          : "Name another one with RANGESCOPE_" +
+                                std::string(tool == "nsys" ? "NSYS" : "NCU") + ".");
   }
   if (tool == "nsys") {
-    if (auto help = tool_run(path, {"profile", "--help"})) abilities.options = parse_nsys_help(help->out + help->err);
+    if (auto help = tool_run(path, {"profile", "--help"}))
+      abilities.options = parse_nsys_help(help->out + help->err);
   } else {
-    if (auto help = tool_run(path, {"--help"})) abilities.options = parse_ncu_help(help->out + help->err);
+    if (auto help = tool_run(path, {"--help"}))
+      abilities.options = parse_ncu_help(help->out + help->err);
     if (auto sets = tool_run(path, {"--list-sets"})) parse_ncu_sets(sets->out, abilities);
-    if (auto sections = tool_run(path, {"--list-sections"})) abilities.sections = parse_ncu_sections(sections->out);
+    if (auto sections = tool_run(path, {"--list-sections"}))
+      abilities.sections = parse_ncu_sections(sections->out);
   }
   if (abilities.options.empty())
     return base::fail(base::Code::kToolMissing,
-                      std::string(tool) + " " + to_string(abilities.version) + " printed no help that could be read",
+                      std::string(tool) + " " + to_string(abilities.version) +
+                          " printed no help that could be read",
                       path.string());
   return abilities;
 }
@@ -79,22 +88,26 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
 base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& search) {
   const std::string upper = tool == "nsys" ? "NSYS" : "NCU";
   const std::string named = search.variable("RANGESCOPE_" + upper);
-  for (const auto& [path, who] : {std::pair{search.configured, "pipeline." + std::string(tool) + ".path"},
-                                  {named, "environment RANGESCOPE_" + upper}})
+  for (const auto& [path, who] :
+       {std::pair{search.configured, "pipeline." + std::string(tool) + ".path"},
+        {named, "environment RANGESCOPE_" + upper}})
     if (!path.empty() && !base::runnable(path))
       return base::fail(base::Code::kConfig, path + " is not an executable file", who,
                         "Name the " + std::string(tool) + " executable itself.");
   const auto found = find_tools(tool, search);
   if (found.empty())
-    return base::fail(base::Code::kToolMissing,
-                      std::string(tool) + " was not found on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib",
-                      {},
-                      std::string(tool == "nsys" ? "Install Nsight Systems" : "Install Nsight Compute") +
-                          ", or set RANGESCOPE_" + upper + " to its executable.");
+    return base::fail(
+        base::Code::kToolMissing,
+        std::string(tool) +
+            " was not found on PATH, in /opt/nvidia, in a CUDA toolkit or in /usr/lib",
+        {},
+        std::string(tool == "nsys" ? "Install Nsight Systems" : "Install Nsight Compute") +
+            ", or set RANGESCOPE_" + upper + " to its executable.");
   const fs::path cached = cache_file(tool, found.front(), search);
   if (!cached.empty())
     if (auto text = base::read_file(cached))
-      if (auto abilities = from_json(*text); abilities && abilities->path == found.front()) return abilities;
+      if (auto abilities = from_json(*text); abilities && abilities->path == found.front())
+        return abilities;
   auto abilities = ask_tool(tool, found.front());
   if (abilities) keep(*abilities, search);
   return abilities;
@@ -116,7 +129,8 @@ void probe_metrics(Abilities& ncu, const ToolSearch& search) {
           names = base::replace_all(std::string(text), " ", "");
       }
     if (!names.empty())
-      if (auto all = tool_run(ncu.path, {"--query-metrics", "--chips", names}, std::chrono::seconds(120)))
+      if (auto all =
+              tool_run(ncu.path, {"--query-metrics", "--chips", names}, std::chrono::seconds(120)))
         ncu.metrics = parse_ncu_metrics(all->out);
   }
   if (!ncu.metrics.empty()) keep(ncu, search);

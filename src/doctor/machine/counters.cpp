@@ -13,41 +13,51 @@ Findings check_counter_access(const MachineFacts& facts) {
   // What the module option NVreg_RestrictProfilingToAdminUsers became.
   const auto param = facts.module_params.find("RmProfilingAdminOnly");
   if (param == facts.module_params.end())
-    return {skipped(facts.kernel_module.empty() ? "there is no NVIDIA kernel module"
-                                                : "/proc/driver/nvidia/params has no RmProfilingAdminOnly")};
+    return {skipped(facts.kernel_module.empty()
+                        ? "there is no NVIDIA kernel module"
+                        : "/proc/driver/nvidia/params has no RmProfilingAdminOnly")};
   if (param->second == "0") return {well("every user may (RmProfilingAdminOnly is 0)")};
   if (!facts.capabilities)
-    return {skipped("administrators only, and /proc/self/status does not show whether you are one")};
+    return {
+        skipped("administrators only, and /proc/self/status does not show whether you are one")};
   if (is_administrator(facts))
-    return {well("administrators only, and this process has CAP_SYS_ADMIN (RmProfilingAdminOnly is " + param->second +
-                 ")")};
+    return {
+        well("administrators only, and this process has CAP_SYS_ADMIN (RmProfilingAdminOnly is " +
+             param->second + ")")};
   const std::string base = "RmProfilingAdminOnly is " + param->second + " and this process ";
   if (facts.user_namespace)
-    return {finding_of("machine.counters_locked_namespace", Grade::kFail,
-                       base + "runs in a user namespace, where CAP_SYS_ADMIN does not reach the driver")};
+    return {finding_of(
+        "machine.counters_locked_namespace", Grade::kFail,
+        base + "runs in a user namespace, where CAP_SYS_ADMIN does not reach the driver")};
   if (!facts.container.empty())
     return {finding_of("machine.counters_locked_container", Grade::kFail,
                        base + "has no CAP_SYS_ADMIN in this container (" + facts.container + ")")};
-  model::Finding finding = finding_of("machine.counters_locked", Grade::kFail, base + "has no CAP_SYS_ADMIN");
+  model::Finding finding =
+      finding_of("machine.counters_locked", Grade::kFail, base + "has no CAP_SYS_ADMIN");
   finding.commands = {
-      "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-counters.conf"};
+      "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee "
+      "/etc/modprobe.d/nvidia-counters.conf"};
   return {finding};
 }
 
 Findings check_counter_holders(const MachineFacts& facts) {
-  const std::string scope =
-      facts.container.empty() ? "" : "; processes outside this container (" + facts.container + ") cannot be seen";
+  const std::string scope = facts.container.empty() ? ""
+                                                    : "; processes outside this container (" +
+                                                          facts.container + ") cannot be seen";
   if (facts.holders.empty()) return {well("no DCGM, ncu or nsys runs" + scope)};
   std::vector<std::string> dcgm, tools;
   for (const ProcessSeen& process : facts.holders)
-    (process.name.starts_with("ncu") || process.name.starts_with("nsys") || process.name.starts_with("nv-nsight")
+    (process.name.starts_with("ncu") || process.name.starts_with("nsys") ||
+             process.name.starts_with("nv-nsight")
          ? tools
          : dcgm)
         .push_back(fmt::format("{} (pid {})", process.name, process.pid));
   Findings out;
-  if (!dcgm.empty()) out.push_back(finding_of("machine.dcgm_running", Grade::kWarn, base::join(dcgm, ", ") + scope));
+  if (!dcgm.empty())
+    out.push_back(finding_of("machine.dcgm_running", Grade::kWarn, base::join(dcgm, ", ") + scope));
   if (!tools.empty())
-    out.push_back(finding_of("machine.profiler_running", Grade::kWarn, base::join(tools, ", ") + scope));
+    out.push_back(
+        finding_of("machine.profiler_running", Grade::kWarn, base::join(tools, ", ") + scope));
   return out;
 }
 

@@ -15,8 +15,8 @@ std::string cuda_text(int version) {
   return fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10);
 }
 
-// nvml.h, nvmlClocksThrottleReasons: what may hold clocks down. Idle (1) and the display (256) hold nothing down that
-// anybody measures.
+// nvml.h, nvmlClocksThrottleReasons: what may hold clocks down. Idle (1) and the display (256) hold
+// nothing down that anybody measures.
 struct Limit {
   std::uint64_t bit;
   std::string_view what;
@@ -33,28 +33,35 @@ constexpr Limit kLimits[] = {{0x2, "the application clocks setting"},
 
 Findings check_driver(const MachineFacts& facts) {
   if (facts.kernel_module.empty() && !facts.nvml.loaded)
-    return {finding_of("machine.no_driver", Grade::kWarn,
-                       "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
+    return {finding_of(
+        "machine.no_driver", Grade::kWarn,
+        "no NVIDIA kernel module in /proc/driver/nvidia, and libnvidia-ml.so.1 cannot be loaded")};
   if (facts.nvml.error_code == kNvmlVersionMismatch)
-    return {finding_of("machine.driver_mismatch", Grade::kFail,
-                       "NVML reports: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
+    return {
+        finding_of("machine.driver_mismatch", Grade::kFail,
+                   "NVML reports: " + facts.nvml.error + "; kernel module " + facts.kernel_module)};
   if (facts.kernel_module.empty() && facts.nvml.error_code != 0)
     return {finding_of(
         "machine.no_kernel_module", Grade::kFail,
-        "the driver's libraries are installed, but no kernel module is loaded; NVML reports: " + facts.nvml.error)};
+        "the driver's libraries are installed, but no kernel module is loaded; NVML reports: " +
+            facts.nvml.error)};
   if (!facts.kernel_module.empty() && !facts.nvml.loaded)
-    return {finding_of("machine.no_driver_libraries", facts.container.empty() ? Grade::kWarn : Grade::kFail,
-                       "kernel module " + facts.kernel_module +
-                           " is loaded, but libnvidia-ml.so.1 is not: " + facts.nvml.error +
-                           (facts.container.empty() ? "" : "; in a container (" + facts.container + ")"))};
+    return {finding_of(
+        "machine.no_driver_libraries", facts.container.empty() ? Grade::kWarn : Grade::kFail,
+        "kernel module " + facts.kernel_module +
+            " is loaded, but libnvidia-ml.so.1 is not: " + facts.nvml.error +
+            (facts.container.empty() ? "" : "; in a container (" + facts.container + ")"))};
   if (!facts.kernel_module.empty() && !facts.device_nodes)
-    return {finding_of("machine.no_device_nodes", Grade::kFail,
-                       "kernel module " + facts.kernel_module + " is loaded, but there is no /dev/nvidiactl" +
-                           (facts.container.empty() ? "" : " in this container (" + facts.container + ")"))};
+    return {finding_of(
+        "machine.no_device_nodes", Grade::kFail,
+        "kernel module " + facts.kernel_module + " is loaded, but there is no /dev/nvidiactl" +
+            (facts.container.empty() ? "" : " in this container (" + facts.container + ")"))};
   if (facts.nvml.error_code != 0)
     return {finding_of("machine.driver_silent", Grade::kFail, "NVML reports: " + facts.nvml.error)};
-  std::string text = "driver " + (facts.nvml.driver.empty() ? facts.kernel_module : facts.nvml.driver);
-  if (facts.nvml.cuda_version > 0) text += ", serves programs up to " + cuda_text(facts.nvml.cuda_version);
+  std::string text =
+      "driver " + (facts.nvml.driver.empty() ? facts.kernel_module : facts.nvml.driver);
+  if (facts.nvml.cuda_version > 0)
+    text += ", serves programs up to " + cuda_text(facts.nvml.cuda_version);
   return {well(text)};
 }
 
@@ -63,14 +70,17 @@ Findings check_gpus(const MachineFacts& facts) {
   for (const NvmlGpu& gpu : facts.nvml.gpus) names.push_back(gpu.name);
   if (names.empty()) names = facts.kernel_gpus;
   if (names.empty()) return {skipped("there is none")};
-  const std::string all = fmt::format("{}: {}", base::counted(names.size(), "GPU"), base::join(names, ", "));
+  const std::string all =
+      fmt::format("{}: {}", base::counted(names.size(), "GPU"), base::join(names, ", "));
   const auto visible = facts.environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != facts.environment.end()) {
     const std::string_view value = base::trim(visible->second);
     // CUDA stops at the first entry that names no device.
-    if (value.empty() || value.starts_with("-") || base::lower(value) == "nodevfiles" || value == "none")
-      return {finding_of("machine.gpus_hidden", Grade::kFail,
-                         all + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
+    if (value.empty() || value.starts_with("-") || base::lower(value) == "nodevfiles" ||
+        value == "none")
+      return {
+          finding_of("machine.gpus_hidden", Grade::kFail,
+                     all + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
     return {well(all + "; CUDA_VISIBLE_DEVICES=" + visible->second)};
   }
   return {well(all)};
@@ -100,23 +110,26 @@ Findings check_clocks(const MachineFacts& facts) {
       for (const Limit& limit : kLimits)
         if (*gpu.clock_limits & limit.bit) now.emplace_back(limit.what);
       if (!now.empty())
-        out.push_back(
-            finding_of("machine.clocks_held", Grade::kWarn,
-                       fmt::format("{}: clocks are throttled now by {}{}", who, base::join(now, ", "),
-                                   gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
-                                       ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
-                                       : std::string())));
+        out.push_back(finding_of(
+            "machine.clocks_held", Grade::kWarn,
+            fmt::format(
+                "{}: clocks are throttled now by {}{}", who, base::join(now, ", "),
+                gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
+                    ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
+                    : std::string())));
     }
     if (gpu.application_clock_mhz && gpu.default_application_clock_mhz) {
       known = true;
       if (*gpu.application_clock_mhz != *gpu.default_application_clock_mhz)
-        out.push_back(finding_of("machine.application_clocks", Grade::kWarn,
-                                 fmt::format("{}: application clock {} MHz, by default {} MHz", who,
-                                             *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
+        out.push_back(finding_of(
+            "machine.application_clocks", Grade::kWarn,
+            fmt::format("{}: application clock {} MHz, by default {} MHz", who,
+                        *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
     }
   }
   if (!known) return {skipped("NVML does not report it")};
-  if (out.empty()) out.push_back(well("no throttling (clocks locked with nvidia-smi -lgc do not show here)"));
+  if (out.empty())
+    out.push_back(well("no throttling (clocks locked with nvidia-smi -lgc do not show here)"));
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Checks of the environment that a profiled program would inherit: injected libraries, stub drivers.
+// Checks of the environment that a profiled program would inherit: injected libraries, stub
+// drivers.
 #include "base/text.hpp"
 #include "doctor/causes.hpp"
 #include "doctor/machine/checks.hpp"
@@ -18,11 +19,13 @@ std::string variable(const MachineFacts& facts, const char* name) {
 Findings check_injection(const MachineFacts& facts) {
   Findings out;
   std::vector<std::string> injected;
-  for (const char* name : {"NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH", "CUDA_INJECTION64_PATH"})
+  for (const char* name :
+       {"NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH", "CUDA_INJECTION64_PATH"})
     if (const std::string value = variable(facts, name); !value.empty())
       injected.push_back(std::string(name) + "=" + value);
   if (!injected.empty()) {
-    model::Finding finding = finding_of("machine.injection_set", Grade::kWarn, base::join(injected, "; "));
+    model::Finding finding =
+        finding_of("machine.injection_set", Grade::kWarn, base::join(injected, "; "));
     std::string names;
     for (const std::string& each : injected) names += " " + each.substr(0, each.find('='));
     finding.commands = {"unset" + names};
@@ -37,9 +40,11 @@ Findings check_injection(const MachineFacts& facts) {
 Findings check_stubs(const MachineFacts& facts) {
   const std::string path = variable(facts, "LD_LIBRARY_PATH");
   for (const std::string_view folder : base::split(path, ':')) {
-    const std::string_view trimmed = folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
+    const std::string_view trimmed =
+        folder.ends_with('/') ? folder.substr(0, folder.size() - 1) : folder;
     if (trimmed.ends_with("/stubs"))
-      return {finding_of("machine.cuda_stubs", Grade::kWarn, "LD_LIBRARY_PATH holds " + std::string(folder))};
+      return {finding_of("machine.cuda_stubs", Grade::kWarn,
+                         "LD_LIBRARY_PATH holds " + std::string(folder))};
   }
   return {well(path.empty() ? "LD_LIBRARY_PATH is not set" : "no stubs folder in LD_LIBRARY_PATH")};
 }

@@ -41,12 +41,14 @@ std::string field(const std::string& text, std::string_view name) {
 }
 
 // /proc/driver/nvidia/version:
-//   NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build  (dvs-builder@...)
+//   NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build
+//   (dvs-builder@...)
 std::string module_version(const std::string& text) {
   const std::string line = field(text, "NVRM version");
   for (const std::string_view word : base::split(line, ' ')) {
     const auto parts = base::split(word, '.');
-    if (parts.size() >= 2 && std::all_of(parts.begin(), parts.end(), [](auto p) { return base::to_uint(p); }))
+    if (parts.size() >= 2 &&
+        std::all_of(parts.begin(), parts.end(), [](auto p) { return base::to_uint(p); }))
       return std::string(word);
   }
   return line.empty() ? "" : "of unknown version";
@@ -59,7 +61,8 @@ void read_driver(const fs::path& root, MachineFacts& facts) {
   for (const std::string_view line : base::split(params, '\n')) {
     const auto colon = line.find(':');
     if (colon != std::string_view::npos)
-      facts.module_params.emplace(base::trim(line.substr(0, colon)), base::trim(line.substr(colon + 1)));
+      facts.module_params.emplace(base::trim(line.substr(0, colon)),
+                                  base::trim(line.substr(colon + 1)));
   }
   std::error_code ignored;
   for (const auto& gpu : fs::directory_iterator(driver / "gpus", ignored))
@@ -70,7 +73,8 @@ void read_driver(const fs::path& root, MachineFacts& facts) {
 
 void read_process(const fs::path& root, MachineFacts& facts) {
   const std::string hex = field(text_of(root / "proc/self/status"), "CapEff");
-  if (!hex.empty() && hex.size() <= 16 && hex.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos)
+  if (!hex.empty() && hex.size() <= 16 &&
+      hex.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos)
     facts.capabilities = std::stoull(hex, nullptr, 16);
   std::vector<std::string> map;
   const std::string ids = base::replace_all(text_of(root / "proc/self/uid_map"), "\n", " ");
@@ -89,12 +93,15 @@ void read_process(const fs::path& root, MachineFacts& facts) {
       facts.soft_limits.emplace(base::trim(line.substr(4, kName - 4)), *number);
   }
   const std::string paranoid = text_of(root / "proc/sys/kernel/perf_event_paranoid");
-  if (const auto level = base::to_int(base::trim(paranoid))) facts.perf_event_paranoid = static_cast<int>(*level);
-  if (const auto scope = base::to_int(base::trim(text_of(root / "proc/sys/kernel/yama/ptrace_scope"))))
+  if (const auto level = base::to_int(base::trim(paranoid)))
+    facts.perf_event_paranoid = static_cast<int>(*level);
+  if (const auto scope =
+          base::to_int(base::trim(text_of(root / "proc/sys/kernel/yama/ptrace_scope"))))
     facts.ptrace_scope = static_cast<int>(*scope);
 }
 
-std::string container_evidence(const fs::path& root, const std::map<std::string, std::string>& environment) {
+std::string container_evidence(const fs::path& root,
+                               const std::map<std::string, std::string>& environment) {
   for (const char* file : {".dockerenv", "run/.containerenv", ".singularity.d"})
     if (there_is(root / file)) return "/" + std::string(file);
   if (environment.count("KUBERNETES_SERVICE_HOST")) return "KUBERNETES_SERVICE_HOST";
@@ -105,7 +112,8 @@ std::string container_evidence(const fs::path& root, const std::map<std::string,
 }
 
 // Names of /proc/<pid>/comm, which the kernel cuts to 15 letters.
-constexpr std::array kHolders{"nv-hostengine", "dcgm-exporter", "dcgmproftester", "ncu", "nsys", "nv-nsight-cu-cl"};
+constexpr std::array kHolders{"nv-hostengine", "dcgm-exporter", "dcgmproftester",
+                              "ncu",           "nsys",          "nv-nsight-cu-cl"};
 
 std::vector<ProcessSeen> find_holders(const fs::path& root) {
   std::vector<ProcessSeen> out;
@@ -121,12 +129,14 @@ std::vector<ProcessSeen> find_holders(const fs::path& root) {
   return out;
 }
 
-// nsys carries one CUPTI for each generation of CUDA that it can trace: libcupti.so.11.8, libcupti.so.12.4.
+// nsys carries one CUPTI for each generation of CUDA that it can trace: libcupti.so.11.8,
+// libcupti.so.12.4.
 std::vector<collect::Version> bundled_cupti(const fs::path& nsys) {
   std::vector<collect::Version> out;
   std::error_code ignored;
   const fs::path real = fs::weakly_canonical(nsys, ignored);
-  for (const fs::path& folder : {real.parent_path(), real.parent_path().parent_path() / "target-linux-x64"}) {
+  for (const fs::path& folder :
+       {real.parent_path(), real.parent_path().parent_path() / "target-linux-x64"}) {
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
       if (!name.starts_with("libcupti.so.")) continue;
@@ -158,12 +168,14 @@ ToolSeen look_for_tool(std::string_view tool, const MachineSources& sources) {
   seen.bundled_cupti = bundled_cupti(seen.paths.front());
   seen.importer = collect::find_importer(seen.paths.front());
   if (!seen.importer) return seen;
-  const auto ended = base::run(base::question({seen.importer->string(), "--version"}, std::chrono::seconds(20)));
+  const auto ended =
+      base::run(base::question({seen.importer->string(), "--version"}, std::chrono::seconds(20)));
   if (!ended)
     seen.importer_error = ended.error().what;
   else if (!ended->ok())
-    seen.importer_error = base::describe(*ended) + ": " +
-                          base::printable(base::trim(ended->err.empty() ? ended->out : ended->err).substr(0, 300));
+    seen.importer_error =
+        base::describe(*ended) + ": " +
+        base::printable(base::trim(ended->err.empty() ? ended->out : ended->err).substr(0, 300));
   return seen;
 }
 
@@ -175,7 +187,8 @@ void look_at_runs(const fs::path& runs, MachineFacts& facts) {
   struct statvfs space {};
   if (::statvfs(there.c_str(), &space) == 0)
     facts.free_bytes = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
-  if (::access(there.c_str(), W_OK | X_OK) != 0) facts.runs_error = there.string() + " is not writable";
+  if (::access(there.c_str(), W_OK | X_OK) != 0)
+    facts.runs_error = there.string() + " is not writable";
 }
 
 void look_for_cupti(const fs::path& library, MachineFacts& facts) {
@@ -192,7 +205,8 @@ using Device = base::Nvml::Device;
 
 constexpr unsigned kGraphics = 0, kSm = 1;  // nvmlClockType_t
 
-std::optional<unsigned> clock_of(const Library& nvml, const char* name, Device device, unsigned type) {
+std::optional<unsigned> clock_of(const Library& nvml, const char* name, Device device,
+                                 unsigned type) {
   unsigned mhz = 0;
   if (nvml.call(name, device, type, &mhz) != 0) return std::nullopt;
   return mhz;
@@ -204,11 +218,13 @@ NvmlGpu gpu_of(const Library& nvml, Device device) {
   unsigned mig = 0, pending = 0;
   if (nvml.call("nvmlDeviceGetMigMode", device, &mig, &pending) == 0) gpu.mig = mig != 0;
   unsigned long long limits = 0;
-  if (nvml.call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &limits) == 0) gpu.clock_limits = limits;
+  if (nvml.call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &limits) == 0)
+    gpu.clock_limits = limits;
   gpu.sm_clock_mhz = clock_of(nvml, "nvmlDeviceGetClockInfo", device, kSm);
   gpu.max_sm_clock_mhz = clock_of(nvml, "nvmlDeviceGetMaxClockInfo", device, kSm);
   gpu.application_clock_mhz = clock_of(nvml, "nvmlDeviceGetApplicationsClock", device, kGraphics);
-  gpu.default_application_clock_mhz = clock_of(nvml, "nvmlDeviceGetDefaultApplicationsClock", device, kGraphics);
+  gpu.default_application_clock_mhz =
+      clock_of(nvml, "nvmlDeviceGetDefaultApplicationsClock", device, kGraphics);
   return gpu;
 }
 
@@ -238,7 +254,8 @@ Nvml ask_nvml(const std::filesystem::path& library) {
   if (nvml.call("nvmlDeviceGetCount_v2", &count) == 0) {
     for (unsigned i = 0; i < count; ++i) {
       Device device = nullptr;
-      if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) answer.gpus.push_back(gpu_of(nvml, device));
+      if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0)
+        answer.gpus.push_back(gpu_of(nvml, device));
     }
   }
   (void)nvml.call("nvmlShutdown");

@@ -1,9 +1,9 @@
 // What is known of this machine: plain data, gathered once; nothing is judged here.
 //
-// Everything that is read from files is read below `root`, so that a recorded /proc stands in for a machine (tests);
-// the environment and the library of NVML are given too. Gathering starts no program that measures: it asks the first
-// nsys and the first ncu that are found what they can do (cached, collect/nsight/tools.hpp) and nsys's importer for its
-// version.
+// Everything that is read from files is read below `root`, so that a recorded /proc stands in for a
+// machine (tests); the environment and the library of NVML are given too. Gathering starts no
+// program that measures: it asks the first nsys and the first ncu that are found what they can do
+// (cached, collect/nsight/tools.hpp) and nsys's importer for its version.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,11 @@ struct MachineSources {
   std::filesystem::path root = "/";
   std::map<std::string, std::string> environment;
   std::filesystem::path nvml = "libnvidia-ml.so.1";  ///< handed to dlopen; "" asks no NVML
-  std::filesystem::path inject_library;              ///< "" where none was found; then inject_error says why
+  std::filesystem::path inject_library;  ///< "" where none was found; then inject_error says why
   std::string inject_error;
-  std::string launcher;  ///< of MPI programs: the first of mpirun and srun on PATH; "" where there is none
-  std::string duckdb;    ///< "v1.1.3"; "" where its library was not found
+  std::string
+      launcher;  ///< of MPI programs: the first of mpirun and srun on PATH; "" where there is none
+  std::string duckdb;                              ///< "v1.1.3"; "" where its library was not found
   std::filesystem::path runs = "rangescope-runs";  ///< where runs will lie; need not exist
 };
 /// This machine and this process's environment.
@@ -33,22 +34,25 @@ struct MachineSources {
 
 /// nsys or ncu.
 struct ToolSeen {
-  std::vector<std::filesystem::path> paths;       ///< all that were found, the one in use first
-  std::optional<collect::Abilities> in_use;       ///< of the first
-  std::string error;                              ///< why not
-  std::vector<collect::Version> bundled_cupti;    ///< nsys: CUDA versions (12.4) of the CUPTIs beside it, ascending
+  std::vector<std::filesystem::path> paths;  ///< all that were found, the one in use first
+  std::optional<collect::Abilities> in_use;  ///< of the first
+  std::string error;                         ///< why not
+  std::vector<collect::Version>
+      bundled_cupti;  ///< nsys: CUDA versions (12.4) of the CUPTIs beside it, ascending
   std::optional<std::filesystem::path> importer;  ///< nsys: QdstrmImporter
-  std::string importer_error;                     ///< what it said when it was asked for its version and could not run
+  std::string importer_error;  ///< what it said when it was asked for its version and could not run
 };
 
-// What NVIDIA's management library says of driver and GPUs. Loaded at run time; nothing is linked, no header is needed.
-// Function names and types are those of nvml.h (version 2 of the API, unchanged since CUDA 8; MIG since 11.0). Each GPU
-// costs some microseconds; loading it a few milliseconds.
+// What NVIDIA's management library says of driver and GPUs. Loaded at run time; nothing is linked,
+// no header is needed. Function names and types are those of nvml.h (version 2 of the API,
+// unchanged since CUDA 8; MIG since 11.0). Each GPU costs some microseconds; loading it a few
+// milliseconds.
 
 struct NvmlGpu {
   std::string name;
-  std::optional<bool> mig;                    ///< absent where the GPU cannot do MIG
-  std::optional<std::uint64_t> clock_limits;  ///< bits of nvmlClocksThrottleReasons: what holds the clocks down now
+  std::optional<bool> mig;  ///< absent where the GPU cannot do MIG
+  std::optional<std::uint64_t>
+      clock_limits;  ///< bits of nvmlClocksThrottleReasons: what holds the clocks down now
   std::optional<unsigned> sm_clock_mhz, max_sm_clock_mhz;
   std::optional<unsigned> application_clock_mhz, default_application_clock_mhz;  ///< graphics
 };
@@ -78,7 +82,7 @@ struct CpuSamplingSeen {
 };
 
 struct MachineFacts {
-  std::string kernel_module;             ///< "580.159.03"; "" where no NVIDIA kernel module is loaded
+  std::string kernel_module;  ///< "580.159.03"; "" where no NVIDIA kernel module is loaded
   std::vector<std::string> kernel_gpus;  ///< models, of /proc/driver/nvidia/gpus
   std::map<std::string, std::string> module_params;
   bool device_nodes = false;  ///< /dev/nvidiactl is there
@@ -86,7 +90,7 @@ struct MachineFacts {
 
   std::optional<std::uint64_t> capabilities;  ///< effective
   bool user_namespace = false;                ///< capabilities hold in a user namespace only
-  std::string container;                      ///< evidence that this is one: "/.dockerenv"; "" where there is none
+  std::string container;  ///< evidence that this is one: "/.dockerenv"; "" where there is none
 
   std::map<std::string, std::string> environment;
   ToolSeen nsys, ncu;
@@ -98,7 +102,8 @@ struct MachineFacts {
 
   std::vector<ProcessSeen> holders;
   std::optional<int> perf_event_paranoid, ptrace_scope;
-  std::optional<CpuSamplingSeen> cpu_sampling;       ///< absent where nobody asked: gathering opens no event
+  std::optional<CpuSamplingSeen>
+      cpu_sampling;  ///< absent where nobody asked: gathering opens no event
   std::map<std::string, std::uint64_t> soft_limits;  ///< of /proc/self/limits; unlimited is absent
   bool limits_known = false;
   std::filesystem::path runs;

@@ -1,5 +1,5 @@
-// The doctor of machines against machines made of files: every complaint comes from a machine that has the fault, and a
-// sound machine gets none.
+// The doctor of machines against machines made of files: every complaint comes from a machine that
+// has the fault, and a sound machine gets none.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -31,12 +31,14 @@ class Machine {
     sources_.environment = {{"HOME", name}};
     // What the files of a sound machine with one H200 say (driver 580, Linux 6).
     file("proc/driver/nvidia/version",
-         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build  (dvs-builder@U22)\n"
+         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03  Release Build  "
+         "(dvs-builder@U22)\n"
          "GCC version:  gcc version 12.3.0 (Ubuntu 12.3.0-1ubuntu1~22.04)\n");
     file("proc/driver/nvidia/params",
          "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 0\nTemporaryFilePath: \"\"\n");
     file("proc/driver/nvidia/gpus/0000:18:00.0/information",
-         "Model: \t\t NVIDIA H200\nIRQ:   \t\t 18\nGPU UUID: \t GPU-1\nBus Location: \t 0000:18:00.0\n");
+         "Model: \t\t NVIDIA H200\nIRQ:   \t\t 18\nGPU UUID: \t GPU-1\nBus Location: \t "
+         "0000:18:00.0\n");
     file("dev/nvidiactl", "");
     capabilities("0000000000000000");
     file("proc/self/uid_map", "         0          0 4294967295\n");
@@ -69,7 +71,9 @@ class Machine {
     EXPECT_EQ(::chmod((root() / path).c_str(), 0755), 0);
   }
   void remove(const fs::path& path) { fs::remove_all(root() / path); }
-  void capabilities(const std::string& hex) { file("proc/self/status", "Name:\tbash\nCapEff:\t" + hex + "\n"); }
+  void capabilities(const std::string& hex) {
+    file("proc/self/status", "Name:\tbash\nCapEff:\t" + hex + "\n");
+  }
 
   /// Gathered from the files, then `change`d where files cannot say it (NVML).
   [[nodiscard]] MachineFacts facts() const {
@@ -119,7 +123,8 @@ std::string complaints(const Machine& machine) {
 const std::string kNoTools = "warn machine.no_nsys\nwarn machine.no_ncu\n";
 
 const model::Finding* find(const Findings& findings, const std::string& id) {
-  const auto found = std::find_if(findings.begin(), findings.end(), [&](const auto& f) { return f.id == id; });
+  const auto found =
+      std::find_if(findings.begin(), findings.end(), [&](const auto& f) { return f.id == id; });
   return found == findings.end() ? nullptr : &*found;
 }
 
@@ -128,10 +133,13 @@ TEST(Machine, SoundMachineGetsNoComplaint) {
   const Findings findings = examine(machine.facts());
   EXPECT_EQ(complaints(findings), kNoTools);
   ASSERT_NE(find(findings, "machine.driver"), nullptr);
-  EXPECT_EQ(find(findings, "machine.driver")->found, "driver 580.159.03, serves programs up to CUDA 13.0");
+  EXPECT_EQ(find(findings, "machine.driver")->found,
+            "driver 580.159.03, serves programs up to CUDA 13.0");
   EXPECT_EQ(find(findings, "machine.gpus")->found, "1 GPU: NVIDIA H200");
-  EXPECT_EQ(find(findings, "machine.counters")->found, "every user may (RmProfilingAdminOnly is 0)");
-  EXPECT_EQ(find(findings, "machine.limits")->found, "1024 open files, 8.000 MiB locked memory, file size unlimited");
+  EXPECT_EQ(find(findings, "machine.counters")->found,
+            "every user may (RmProfilingAdminOnly is 0)");
+  EXPECT_EQ(find(findings, "machine.limits")->found,
+            "1024 open files, 8.000 MiB locked memory, file size unlimited");
 }
 
 TEST(Machine, WhatIsInstalledIsNamed) {
@@ -155,11 +163,13 @@ TEST(Machine, EveryCheckAnswersOnEveryMachine) {
   Machine machine;
   machine.remove("proc");
   machine.remove("dev");
-  MachineFacts bare = gather_machine(machine.sources());  // no driver, no NVML, no /proc, no tools, no library
+  MachineFacts bare =
+      gather_machine(machine.sources());  // no driver, no NVML, no /proc, no tools, no library
   bare.inject_error = "librangescope_inject.so was not found";
   const Findings findings = examine(bare);
   EXPECT_EQ(findings.size(), std::size(kMachineChecks));
-  EXPECT_EQ(complaints(findings), "warn machine.no_driver\nfail machine.no_inject_library\n" + kNoTools);
+  EXPECT_EQ(complaints(findings),
+            "warn machine.no_driver\nfail machine.no_inject_library\n" + kNoTools);
   EXPECT_EQ(examine(MachineFacts{}).size(), std::size(kMachineChecks));
 }
 
@@ -188,14 +198,16 @@ TEST(Machine, Driver) {
               f.container = "/.dockerenv";
             }),
             "fail machine.no_driver_libraries\n");
-  EXPECT_EQ(driver([](MachineFacts& f) { f.device_nodes = false; }), "fail machine.no_device_nodes\n");
+  EXPECT_EQ(driver([](MachineFacts& f) { f.device_nodes = false; }),
+            "fail machine.no_device_nodes\n");
   EXPECT_EQ(driver([](MachineFacts& f) {
               f.nvml.error_code = 999;
               f.nvml.error = "Unknown Error";
             }),
             "fail machine.driver_silent\n");
   EXPECT_EQ(driver([](MachineFacts& f) { f.nvml.gpus[0].mig = true; }), "warn machine.mig_on\n");
-  EXPECT_EQ(driver([](MachineFacts& f) { f.nvml.gpus[0].clock_limits = 0x40 | 0x4; }), "warn machine.clocks_held\n");
+  EXPECT_EQ(driver([](MachineFacts& f) { f.nvml.gpus[0].clock_limits = 0x40 | 0x4; }),
+            "warn machine.clocks_held\n");
   EXPECT_EQ(driver([](MachineFacts& f) { f.nvml.gpus[0].application_clock_mhz = 1200; }),
             "warn machine.application_clocks\n");
   for (const char* hidden : {"", "-1", "NoDevFiles"})
@@ -215,7 +227,8 @@ TEST(Machine, CountersForAdministrators) {
   EXPECT_EQ(exit_code_of(examine(machine.facts())), 77);
   machine.capabilities("000001ffffffffff");
   EXPECT_EQ(complaints(machine), kNoTools);
-  machine.file("proc/self/uid_map", "         0       1000          1\n         1     100000      65536\n");
+  machine.file("proc/self/uid_map",
+               "         0       1000          1\n         1     100000      65536\n");
   EXPECT_EQ(complaints(machine), "fail machine.counters_locked_namespace\n" + kNoTools);
 }
 
@@ -240,8 +253,9 @@ TEST(Machine, Environment) {
   machine.sources().environment["LD_PRELOAD"] = "libtcmalloc.so";
   machine.sources().environment["LD_LIBRARY_PATH"] = "/a:/usr/local/cuda/lib64/stubs/:/b";
   const Findings findings = examine(machine.facts());
-  EXPECT_EQ(complaints(findings),
-            kNoTools + "warn machine.injection_set\nwarn machine.preload_set\nwarn machine.cuda_stubs\n");
+  EXPECT_EQ(
+      complaints(findings),
+      kNoTools + "warn machine.injection_set\nwarn machine.preload_set\nwarn machine.cuda_stubs\n");
   EXPECT_EQ(find(findings, "machine.injection_set")->commands,
             std::vector<std::string>{"unset NVTX_INJECTION64_PATH CUDA_INJECTION64_PATH"});
 }
@@ -257,10 +271,11 @@ TEST(Machine, Limits) {
   MachineFacts facts = machine.facts();
   facts.free_bytes = 1 << 20;
   const Findings findings = examine(facts);
-  EXPECT_EQ(complaints(findings), kNoTools +
-                                      "warn machine.perf_events_locked\nfail machine.disk_full\n"
-                                      "warn machine.few_open_files\nwarn machine.file_size_limited\n"
-                                      "warn machine.address_space_limited\n");
+  EXPECT_EQ(complaints(findings),
+            kNoTools +
+                "warn machine.perf_events_locked\nfail machine.disk_full\n"
+                "warn machine.few_open_files\nwarn machine.file_size_limited\n"
+                "warn machine.address_space_limited\n");
   facts.free_bytes = 1ull << 30;
   EXPECT_NE(complaints(examine(facts)).find("warn machine.disk_full"), std::string::npos);
   facts.runs_error = "/ is not writable";
@@ -281,7 +296,8 @@ TEST(Machine, SaysWhetherTheCpuCanBeSampled) {
   EXPECT_EQ(complaints(examine(facts)), kNoTools + "warn machine.python_hidden\n");
   facts.capabilities = std::uint64_t{1} << 19;
   EXPECT_EQ(complaints(examine(facts)), kNoTools);
-  facts.cpu_sampling = CpuSamplingSeen{"kernel.perf_event_paranoid is 3, which forbids perf_event_open", "Set it to 2"};
+  facts.cpu_sampling = CpuSamplingSeen{
+      "kernel.perf_event_paranoid is 3, which forbids perf_event_open", "Set it to 2"};
   findings = examine(facts);
   EXPECT_EQ(complaints(findings), kNoTools + "warn machine.cpu_not_sampled\n");
   EXPECT_EQ(find(findings, "machine.cpu_not_sampled")->hint, "Set it to 2");
@@ -290,9 +306,10 @@ TEST(Machine, SaysWhetherTheCpuCanBeSampled) {
 // nsys 2022.4.2 as it lies in its package: CUPTIs beside it, importer in another folder.
 void install_nsys(Machine& machine, const std::string& importer) {
   const std::string home = "opt/nvidia/nsight-systems/2022.4.2/";
-  machine.script(home + "target-linux-x64/nsys",
-                 "case $1 in --version) echo 'NVIDIA Nsight Systems version 2022.4.2.1-df9881f';;\n"
-                 "*) printf '\\t-t, --trace=\\n\\n\\t   Possible values are cuda, nvtx.\\n';; esac\n");
+  machine.script(
+      home + "target-linux-x64/nsys",
+      "case $1 in --version) echo 'NVIDIA Nsight Systems version 2022.4.2.1-df9881f';;\n"
+      "*) printf '\\t-t, --trace=\\n\\n\\t   Possible values are cuda, nvtx.\\n';; esac\n");
   machine.file(home + "target-linux-x64/libcupti.so.10.2", "");
   machine.file(home + "target-linux-x64/libcupti.so.11.8", "");
   machine.script(home + "host-linux-x64/QdstrmImporter", importer);
@@ -307,16 +324,17 @@ TEST(Machine, NsysOlderThanTheDriver) {
   facts.nvml.cuda_version = 13000;
   const Findings findings = examine(facts);
   EXPECT_EQ(complaints(findings), "warn machine.nsys_older_than_cuda\nwarn machine.no_ncu\n");
-  EXPECT_NE(find(findings, "machine.nsys_older_than_cuda")->found.find("up to CUDA 11.8"), std::string::npos);
+  EXPECT_NE(find(findings, "machine.nsys_older_than_cuda")->found.find("up to CUDA 11.8"),
+            std::string::npos);
   EXPECT_EQ(find(findings, "machine.importer")->verdict, Grade::kOk);
 }
 
 TEST(Machine, ImporterWithoutItsLibrary) {
   Machine machine;
-  install_nsys(
-      machine,
-      "echo 'QdstrmImporter: error while loading shared libraries: libdw.so.1: cannot open shared object file' "
-      ">&2; exit 127\n");
+  install_nsys(machine,
+               "echo 'QdstrmImporter: error while loading shared libraries: libdw.so.1: cannot "
+               "open shared object file' "
+               ">&2; exit 127\n");
   MachineFacts facts = machine.facts();
   facts.nvml.cuda_version = 11080;
   const Findings findings = examine(facts);
@@ -354,7 +372,8 @@ TEST(Machine, NcuOlderThanTheDriverOrWithoutSections) {
   EXPECT_EQ(complaints(examine(facts)), "warn machine.no_nsys\nwarn machine.ncu_older_than_cuda\n");
   facts.ncu.in_use->sets.clear();
   facts.ncu.in_use->sections.clear();
-  EXPECT_EQ(complaints(examine(facts)), "warn machine.no_nsys\nfail machine.ncu_without_sections\n");
+  EXPECT_EQ(complaints(examine(facts)),
+            "warn machine.no_nsys\nfail machine.ncu_without_sections\n");
 }
 
 TEST(Machine, NoCupti) {
@@ -372,7 +391,8 @@ TEST(Machine, ThisOneIsGatheredWithoutComplaintOfItsOwn) {
   const MachineFacts facts = gather_machine(sources);
   EXPECT_TRUE(facts.limits_known);
   EXPECT_TRUE(facts.capabilities.has_value());
-  EXPECT_TRUE(facts.perf_event_paranoid.has_value() || !fs::exists("/proc/sys/kernel/perf_event_paranoid"));
+  EXPECT_TRUE(facts.perf_event_paranoid.has_value() ||
+              !fs::exists("/proc/sys/kernel/perf_event_paranoid"));
   (void)complaints(examine(facts));
 }
 

@@ -29,19 +29,21 @@ collect::Abilities some(const std::string& tool, collect::Version since) {
   return can;
 }
 
-constexpr std::uint64_t kEnough = 10;             // occurrences, and the time over which they come, with which
+constexpr std::uint64_t kEnough = 10;  // occurrences, and the time over which they come, with which
 constexpr std::int64_t kLongEnough = 1000000000;  // counters need no second run of the program
 
 class Adviser {
  public:
-  Adviser(const ProgramLook& look, const Tools& tools) : look_(look), tools_(tools), sum_(evidence_of(look.facts)) {
+  Adviser(const ProgramLook& look, const Tools& tools)
+      : look_(look), tools_(tools), sum_(evidence_of(look.facts)) {
     for (const RangeFacts& range : look.facts.meant)
       if (!range.seen.empty()) {
         include_.push_back(range.term);
         registered_ = registered_ && range.registered == range.occurrences;
         children_ = children_ || range.child_processes > 0;
-        occurrences_ = occurrences_ == 0 ? range.occurrences - range.unclosed
-                                         : std::min(occurrences_, range.occurrences - range.unclosed);
+        occurrences_ = occurrences_ == 0
+                           ? range.occurrences - range.unclosed
+                           : std::min(occurrences_, range.occurrences - range.unclosed);
         span_ns_ = span_ns_ == 0 ? range.span_ns : std::min(span_ns_, range.span_ns);
         own_ += std::max(range.kernels, range.graph_launches);
       }
@@ -64,13 +66,15 @@ class Adviser {
  private:
   /// Nothing to measure, whatever the way; "" where there is.
   [[nodiscard]] std::string nothing() const {
-    if (!look_.facts.meant.empty() && include_.empty()) return "none of the selected ranges occurred";
+    if (!look_.facts.meant.empty() && include_.empty())
+      return "none of the selected ranges occurred";
     if (look_.facts.ranges.empty()) return "the program opened no range";
     return {};
   }
   [[nodiscard]] std::string no_kernels() const {
     if (!look_.facts.cuda) return "the program does not use CUDA";
-    if (gpu_known_ && !include_.empty() && own_ + sum_.other_thread_kernels == 0) return "no kernel is launched inside";
+    if (gpu_known_ && !include_.empty() && own_ + sum_.other_thread_kernels == 0)
+      return "no kernel is launched inside";
     return {};
   }
 
@@ -90,10 +94,13 @@ class Adviser {
     Way way{"ranges", false, nothing(), {}, {}};
     if (!way.reason.empty()) return way;
     way.works = true;
-    way.reason = "wall time of every range" +
-                 std::string(look_.facts.cuda ? ", and the GPU work that was launched inside" : "") + ", in one run";
+    way.reason =
+        "wall time of every range" +
+        std::string(look_.facts.cuda ? ", and the GPU work that was launched inside" : "") +
+        ", in one run";
     const bool inherit = own_ == 0 && sum_.other_thread_kernels > 0;
-    way.command = ours(inherit ? std::vector<std::string>{"--push-pop-scope", "process"} : std::vector<std::string>{});
+    way.command = ours(inherit ? std::vector<std::string>{"--push-pop-scope", "process"}
+                               : std::vector<std::string>{});
     return way;
   }
 
@@ -101,21 +108,26 @@ class Adviser {
     Way way{"counters", false, nothing(), {}, {}};
     if (way.reason.empty() && include_.empty()) way.reason = "name a range with --include";
     if (way.reason.empty()) way.reason = no_kernels();
-    if (way.reason.empty() && own_ == 0 && gpu_known_) way.reason = "the range's own thread launches no kernel";
+    if (way.reason.empty() && own_ == 0 && gpu_known_)
+      way.reason = "the range's own thread launches no kernel";
     if (way.reason.empty() && occurrences_ == 0) way.reason = "the range never ends";
     if (way.reason.empty() && !tools_.native_counters)
-      way.reason =
-          tools_.counters_reason.empty() ? "counters cannot be collected on this machine" : tools_.counters_reason;
+      way.reason = tools_.counters_reason.empty() ? "counters cannot be collected on this machine"
+                                                  : tools_.counters_reason;
     if (!way.reason.empty()) return way;
     way.works = true;
-    way.reason = "counters per range, one pass per instance: no replay, and any CUDA call may be inside";
-    if (sum_.alike == false) way.notes.emplace_back("instances differ, so passes describe different work");
+    way.reason =
+        "counters per range, one pass per instance: no replay, and any CUDA call may be inside";
+    if (sum_.alike == false)
+      way.notes.emplace_back("instances differ, so passes describe different work");
     std::vector<std::string> options{"--metrics", "quick"};
-    // Programming the hardware takes some 20 ms a pass, and longer the first time; meanwhile nothing is measured.
+    // Programming the hardware takes some 20 ms a pass, and longer the first time; meanwhile
+    // nothing is measured.
     if (occurrences_ < kEnough || span_ns_ < kLongEnough) {
-      way.notes.emplace_back("the range comes " + base::counted(occurrences_, "time") + " within " +
-                             base::format_ns(static_cast<double>(span_ns_)) +
-                             ", perhaps too few for all passes: the program is run again for missing ones");
+      way.notes.emplace_back(
+          "the range comes " + base::counted(occurrences_, "time") + " within " +
+          base::format_ns(static_cast<double>(span_ns_)) +
+          ", perhaps too few for all passes: the program is run again for missing ones");
       options.insert(options.end(), {"--passes", "relaunch"});
     }
     way.command = ours(std::move(options));
@@ -135,19 +147,22 @@ class Adviser {
     if (!way.reason.empty()) return way;
     const collect::Abilities can = tools_.nsys.value_or(some("nsys", {2022, 4, 0}));
     collect::nsys::Options options;
-    options.values["trace"] =
-        look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"} : std::vector<std::string>{"nvtx"};
+    options.values["trace"] = look_.facts.cuda ? std::vector<std::string>{"cuda", "nvtx"}
+                                               : std::vector<std::string>{"nvtx"};
     options.values["sample"] = {"none"};
-    options.values["cpuctxsw"] = {"none"};  // nsys 2022.4.2 with it hung now and then on a busy machine, gated or not
+    options.values["cpuctxsw"] = {
+        "none"};  // nsys 2022.4.2 with it hung now and then on a busy machine, gated or not
     if (children_) options.values["trace_fork_before_exec"] = {"true"};
     options.gating = gated;
     options.registered = registered_;
     way.reason = gated ? "records only while the range is open" : "a timeline of everything";
-    return planned(std::move(way), collect::nsys::plan(can, options, request()),
-                   tools_.nsys ? "" : "nsys is not installed here; this is for nsys 2022.4 and newer");
+    return planned(
+        std::move(way), collect::nsys::plan(can, options, request()),
+        tools_.nsys ? "" : "nsys is not installed here; this is for nsys 2022.4 and newer");
   }
 
-  [[nodiscard]] static Way planned(Way way, const base::Result<collect::Plan>& plan, std::string_view note) {
+  [[nodiscard]] static Way planned(Way way, const base::Result<collect::Plan>& plan,
+                                   std::string_view note) {
     way.works = plan.has_value();
     if (!plan) {
       way.reason = plan.error().what;
@@ -175,7 +190,8 @@ class Adviser {
     const bool foreign = own_ == 0 && sum_.other_thread_kernels > 0;
     if (foreign) {
       if (!can.takes("--nvtx-push-pop-scope", "process")) {
-        way.reason = "other threads launch the kernels, and ncu " + collect::to_string(can.version) +
+        way.reason = "other threads launch the kernels, and ncu " +
+                     collect::to_string(can.version) +
                      " has no --nvtx-push-pop-scope (it came with 2025.1)";
         return way;
       }
@@ -186,21 +202,24 @@ class Adviser {
                    tools_.ncu ? "" : "ncu is not installed here; this is for ncu 2023.1 and newer");
   }
 
-  /// Replay is slow: one occurrence, past the first, which may hold work that the others do not have.
+  /// Replay is slow: one occurrence, past the first, which may hold work that the others do not
+  /// have.
   void limit(collect::Step step, collect::ncu::Options& options, Way& way) const {
     if (occurrences_ < 2) return;
     if (step != collect::Step::kKernel) {
       options.values["launch_skip"] = {"1"};
       options.values["launch_count"] = {"1"};
-      way.notes.emplace_back("measures the second instance; leave --launch-skip and --launch-count out for all " +
-                             std::to_string(occurrences_));
+      way.notes.emplace_back(
+          "measures the second instance; leave --launch-skip and --launch-count out for all " +
+          std::to_string(occurrences_));
       return;
     }
     const std::uint64_t all = std::max<std::uint64_t>(own_ + sum_.other_thread_kernels, 1);
     const std::uint64_t each = (all + occurrences_ - 1) / occurrences_;
     options.values["launch_count"] = {std::to_string(each)};
-    way.notes.emplace_back("measures as many kernels as one instance launches (" + std::to_string(each) +
-                           "); leave --launch-count out for all " + std::to_string(all));
+    way.notes.emplace_back("measures as many kernels as one instance launches (" +
+                           std::to_string(each) + "); leave --launch-count out for all " +
+                           std::to_string(all));
   }
 
   const ProgramLook& look_;

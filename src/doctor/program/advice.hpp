@@ -1,7 +1,8 @@
-// Which ways of measuring can work for this program, which cannot and why, each with its command line.
+// Which ways of measuring can work for this program, which cannot and why, each with its command
+// line.
 //
-// The command lines come from the planners that `rangescope profile` itself uses. Where nsys or ncu is not installed
-// they are written for a version that every later one understands, and say so.
+// The command lines come from the planners that `rangescope profile` itself uses. Where nsys or ncu
+// is not installed they are written for a version that every later one understands, and say so.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,8 @@
 namespace rangescope::doctor {
 
 struct Way {
-  std::string name;  ///< "ranges", "counters", "nsys", "nsys gated", "ncu range", "ncu app-range", "ncu kernel"
+  std::string name;  ///< "ranges", "counters", "nsys", "nsys gated", "ncu range", "ncu app-range",
+                     ///< "ncu kernel"
   bool works = false;
   std::string reason;   ///< why it works, or why not
   std::string command;  ///< runs as it stands; empty where it cannot work

@@ -26,7 +26,9 @@ struct Work {
   std::uint32_t kernels = 0, copies = 0, memsets = 0, graphs = 0;
   std::vector<std::uint32_t> left_out;  ///< names of kernels that are not chosen
   std::int64_t last_end_ns = 0;
-  std::uint64_t names = 0, shapes = 0;  ///< hashes of the sequence of kernels, of names alone and with configurations
+  std::uint64_t
+      names = 0,
+      shapes = 0;  ///< hashes of the sequence of kernels, of names alone and with configurations
   std::vector<std::uint32_t> contexts;
 };
 
@@ -48,7 +50,8 @@ class OpenTimes {
   void add(const Meant& one) { times_.emplace_back(one.start_ns, one.end_ns); }
   void finish() {
     std::sort(times_.begin(), times_.end());
-    for (std::size_t i = 1; i < times_.size(); ++i) times_[i].second = std::max(times_[i].second, times_[i - 1].second);
+    for (std::size_t i = 1; i < times_.size(); ++i)
+      times_[i].second = std::max(times_[i].second, times_[i - 1].second);
   }
   [[nodiscard]] bool open_at(std::int64_t at) const {
     const auto after = std::upper_bound(times_.begin(), times_.end(), std::pair{at, kOpen});
@@ -86,12 +89,15 @@ class Gatherer {
     whole_program();
     gpu_work();
     seen_ranges();
-    for (const model::RangeTerm& term : ranges.include) facts_.meant.push_back(meant(term, ranges.exclude));
+    for (const model::RangeTerm& term : ranges.include)
+      facts_.meant.push_back(meant(term, ranges.exclude));
     return std::move(facts_);
   }
 
  private:
-  [[nodiscard]] std::string text(model::StringId id) const { return std::string(session_.strings.view(id)); }
+  [[nodiscard]] std::string text(model::StringId id) const {
+    return std::string(session_.strings.view(id));
+  }
   [[nodiscard]] std::uint32_t process_of(std::uint32_t thread) const {
     return thread < session_.threads.size() ? session_.threads[thread].process : 0;
   }
@@ -117,8 +123,8 @@ class Gatherer {
     facts_.occurrences = model::count_ranges(session_);
     facts_.kernels = session_.kernels.size();
     facts_.graph_launches = session_.graph_launches.size();
-    facts_.cuda = !session_.clock.gpu.empty() || !session_.devices.empty() || !session_.launches.empty() ||
-                  !session_.kernels.empty();
+    facts_.cuda = !session_.clock.gpu.empty() || !session_.devices.empty() ||
+                  !session_.launches.empty() || !session_.kernels.empty();
     const bool light = analyze::is_light(session_);
     if (light) {  // what it did with CUDA nobody looked at
       facts_.gpu_unavailable = "the run was recorded with --light";
@@ -129,8 +135,9 @@ class Gatherer {
         facts_.gpu_unavailable = loss.detail;
         facts_.cuda = true;
       }
-      if (loss.kind == "gpu_partial" || loss.kind == "dropped_gpu_records" || loss.kind == "cupti_failed" ||
-          loss.kind == "gpu_stream_not_closed" || loss.kind == "unfinished_gpu_work")
+      if (loss.kind == "gpu_partial" || loss.kind == "dropped_gpu_records" ||
+          loss.kind == "cupti_failed" || loss.kind == "gpu_stream_not_closed" ||
+          loss.kind == "unfinished_gpu_work")
         facts_.gpu_lost += (facts_.gpu_lost.empty() ? "" : "; ") + loss.detail;
       if (loss.kind == "no_capture_file") facts_.unrecorded = loss.detail;
       if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
@@ -144,15 +151,18 @@ class Gatherer {
       domains.insert(text(session_.domains[range.domain].name));
     }
     // CUDA makes a process known too; without CUDA it was NVTX.
-    facts_.nvtx = ranges || !session_.marks.empty() || session_.domains.size() > 1 || !session_.categories.empty() ||
-                  !session_.resources.empty() || (!session_.processes.empty() && (light || !facts_.cuda));
+    facts_.nvtx = ranges || !session_.marks.empty() || session_.domains.size() > 1 ||
+                  !session_.categories.empty() || !session_.resources.empty() ||
+                  (!session_.processes.empty() && (light || !facts_.cuda));
     facts_.domains.assign(domains.begin(), domains.end());
     // A process is below another one when its chain of parents leads there.
     std::unordered_map<std::uint32_t, std::uint32_t> by_pid;
-    for (std::uint32_t i = 0; i < session_.processes.size(); ++i) by_pid.try_emplace(session_.processes[i].pid, i);
+    for (std::uint32_t i = 0; i < session_.processes.size(); ++i)
+      by_pid.try_emplace(session_.processes[i].pid, i);
     parent_.assign(session_.processes.size(), kNone);
     for (std::uint32_t i = 0; i < session_.processes.size(); ++i)
-      if (const auto found = by_pid.find(session_.processes[i].parent_pid); found != by_pid.end() && found->second != i)
+      if (const auto found = by_pid.find(session_.processes[i].parent_pid);
+          found != by_pid.end() && found->second != i)
         parent_[i] = found->second;
   }
 
@@ -200,11 +210,13 @@ class Gatherer {
       const auto [at, fresh] = first_call_.try_emplace(process, call.start_ns);
       if (!fresh) at->second = std::min(at->second, call.start_ns);
     }
-    // A killed process takes its last GPU records with it: what ended after the last work that is known is not judged.
+    // A killed process takes its last GPU records with it: what ended after the last work that is
+    // known is not judged.
     if (not_closed_)
       for (std::uint32_t i = 0; i < session_.launches.size(); ++i)
         if (work_[i].kernels + work_[i].graphs + work_[i].left_out.size() > 0) {
-          std::int64_t& horizon = horizon_.try_emplace(process_of(session_.launches[i].thread), 0).first->second;
+          std::int64_t& horizon =
+              horizon_.try_emplace(process_of(session_.launches[i].thread), 0).first->second;
           horizon = std::max(horizon, session_.launches[i].start_ns);
         }
     std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -212,8 +224,8 @@ class Gatherer {
     });
   }
 
-  /// Every path, with the work that was launched while it was open: push/pop ranges by the launching thread, start/end
-  /// ranges by their process.
+  /// Every path, with the work that was launched while it was open: push/pop ranges by the
+  /// launching thread, start/end ranges by their process.
   void seen_ranges() {
     std::vector<std::uint64_t> kernels(tree_.nodes.size()), graphs(kernels.size());
     std::set<std::uint32_t> counted;
@@ -233,7 +245,8 @@ class Gatherer {
       if (tree_.nodes[node].module) continue;
       SeenRange seen;
       seen.domain = text(session_.domains[tree_.nodes[node].domain].name);
-      for (const std::string_view name : analyze::path_of(tree_, session_, node)) seen.path.emplace_back(name);
+      for (const std::string_view name : analyze::path_of(tree_, session_, node))
+        seen.path.emplace_back(name);
       seen.kind = tree_.nodes[node].kind;
       for (std::size_t i = tree_.node_begin[node]; i < tree_.node_begin[node + 1]; ++i) {
         const analyze::Cell& cell = tree_.cells[tree_.node_cells[i]];
@@ -245,7 +258,8 @@ class Gatherer {
       seen.graph_launches = graphs[node];
       all.emplace_back(std::move(seen), node);
     }
-    std::ranges::stable_sort(all, std::greater(), [](const auto& each) { return each.first.occurrences; });
+    std::ranges::stable_sort(all, std::greater(),
+                             [](const auto& each) { return each.first.occurrences; });
     for (auto& [seen, node] : all) {
       facts_.ranges.push_back(std::move(seen));
       order_.push_back(node);
@@ -260,8 +274,9 @@ class Gatherer {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const SeenRange& seen = facts_.ranges[i];
       const std::vector<std::string_view> path(seen.path.begin(), seen.path.end());
-      if (std::any_of(excluded.begin(), excluded.end(),
-                      [&](const model::RangeTerm& other) { return other.names_region(seen.domain, path, seen.kind); }))
+      if (std::any_of(excluded.begin(), excluded.end(), [&](const model::RangeTerm& other) {
+            return other.names_region(seen.domain, path, seen.kind);
+          }))
         continue;
       for (const model::RangeExpression& form : term.forms) {
         if (!form.names_itself(seen.domain, path, seen.kind)) continue;
@@ -276,8 +291,8 @@ class Gatherer {
     return out;
   }
 
-  void occurrences_of(const std::vector<char>& chosen, std::unordered_map<std::uint32_t, Meant>& all,
-                      RangeFacts& out) const {
+  void occurrences_of(const std::vector<char>& chosen,
+                      std::unordered_map<std::uint32_t, Meant>& all, RangeFacts& out) const {
     std::set<std::uint32_t> threads, processes;
     std::vector<std::int64_t> lengths;
     std::int64_t first = std::numeric_limits<std::int64_t>::max(), first_closed = first, last = 0;
@@ -312,7 +327,8 @@ class Gatherer {
     }
     out.threads = threads.size();
     out.processes = processes.size();
-    for (const std::uint32_t process : processes) out.child_processes += parent_[process] != kNone ? 1 : 0;
+    for (const std::uint32_t process : processes)
+      out.child_processes += parent_[process] != kNone ? 1 : 0;
     if (lengths.empty()) return;
     out.span_ns = last - first;
     const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
@@ -320,9 +336,11 @@ class Gatherer {
     out.median_ns = *middle;
   }
 
-  /// The occurrence of a chosen range that the call lies in: the innermost one of its own thread or of a start/end
-  /// range; with `inherited`, one of another thread of its process. kNone where there is none.
-  [[nodiscard]] std::uint32_t around(std::uint32_t launch, const std::vector<char>& chosen, bool inherited) const {
+  /// The occurrence of a chosen range that the call lies in: the innermost one of its own thread or
+  /// of a start/end range; with `inherited`, one of another thread of its process. kNone where
+  /// there is none.
+  [[nodiscard]] std::uint32_t around(std::uint32_t launch, const std::vector<char>& chosen,
+                                     bool inherited) const {
     for (std::uint32_t entry : around_.of(around_.of_launch[launch])) {
       if (((entry & kInherited) != 0) != inherited) continue;
       for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o])
@@ -335,14 +353,16 @@ class Gatherer {
   [[nodiscard]] bool bare(std::uint32_t launch) const {
     const auto entries = around_.of(around_.of_launch[launch]);
     return std::none_of(entries.begin(), entries.end(), [&](std::uint32_t entry) {
-      return (entry & kInherited) == 0 && range_of(entry).kind == RangeKind::kPushPop && !range_of(entry).module;
+      return (entry & kInherited) == 0 && range_of(entry).kind == RangeKind::kPushPop &&
+             !range_of(entry).module;
     });
   }
 
   void work_inside(const std::vector<char>& chosen, std::unordered_map<std::uint32_t, Meant>& all,
                    RangeFacts& out) const {
     std::unordered_map<std::uint32_t, OpenTimes> open;  // by process
-    for (const auto& [occurrence, one] : all) open[process_of(range_of(occurrence).thread)].add(one);
+    for (const auto& [occurrence, one] : all)
+      open[process_of(range_of(occurrence).thread)].add(one);
     for (auto& [process, times] : open) times.finish();
     std::map<std::uint32_t, std::set<std::uint32_t>> contexts;
     std::set<std::uint32_t> other_threads;
@@ -365,10 +385,12 @@ class Gatherer {
           if (work.last_end_ns > one.end_ns) out.late_kernels += std::max(work.kernels, 1u);
         }
         for (const std::uint32_t context : work.contexts) contexts[process].insert(context);
-        if ((call.kind == model::LaunchKind::kOther || call.kind == model::LaunchKind::kGraph) && call.name != 0)
+        if ((call.kind == model::LaunchKind::kOther || call.kind == model::LaunchKind::kGraph) &&
+            call.name != 0)
           ++out.calls[text(call.name)];
         const auto first = first_call_.find(process);
-        if (first != first_call_.end() && first->second == call.start_ns) out.first_cuda_call_inside = true;
+        if (first != first_call_.end() && first->second == call.start_ns)
+          out.first_cuda_call_inside = true;
         continue;
       }
       if (work.kernels == 0 && work.graphs == 0) continue;
@@ -382,7 +404,8 @@ class Gatherer {
       if (!bare(index)) continue;
       for (std::uint32_t above = parent_[process], steps = 0; above != kNone && steps < 64;
            above = parent_[above], ++steps)
-        if (const auto found = open.find(above); found != open.end() && found->second.open_at(call.start_ns)) {
+        if (const auto found = open.find(above);
+            found != open.end() && found->second.open_at(call.start_ns)) {
           out.child_kernels += amount;
           break;
         }
@@ -392,7 +415,8 @@ class Gatherer {
     compare_occurrences(all, out);
   }
 
-  static void compare_occurrences(const std::unordered_map<std::uint32_t, Meant>& all, RangeFacts& out) {
+  static void compare_occurrences(const std::unordered_map<std::uint32_t, Meant>& all,
+                                  RangeFacts& out) {
     std::vector<const Meant*> in_order;
     for (const auto& [unused, one] : all) {
       if (one.end_ns == kOpen) continue;
@@ -410,7 +434,8 @@ class Gatherer {
     for (const auto& [unused, count] : names) out.sequences.push_back(count);
     std::sort(out.sequences.rbegin(), out.sequences.rend());
     out.shapes_differ = names.size() == 1 && shapes.size() > 1;
-    out.only_first_differs = in_order.size() > 2 && names.size() == 2 && names[in_order[0]->names] == 1 &&
+    out.only_first_differs = in_order.size() > 2 && names.size() == 2 &&
+                             names[in_order[0]->names] == 1 &&
                              in_order[0]->names != in_order[1]->names;
   }
 
@@ -423,7 +448,8 @@ class Gatherer {
   std::vector<std::uint32_t> parent_, by_start_;
   std::vector<Work> work_;
   bool not_closed_ = false;
-  std::unordered_map<std::uint32_t, std::int64_t> horizon_;     // process -> start of its last known launch
+  std::unordered_map<std::uint32_t, std::int64_t>
+      horizon_;  // process -> start of its last known launch
   std::unordered_map<std::uint32_t, std::int64_t> first_call_;  // process -> its first CUDA call
 };
 

@@ -31,7 +31,8 @@ std::string domain_name(const std::string& domain) {
 
 std::string list(const std::vector<std::string>& items) {
   std::string text;
-  for (std::size_t i = 0; i < items.size() && i < kShown; ++i) text += (i ? ", " : "") + base::printable(items[i]);
+  for (std::size_t i = 0; i < items.size() && i < kShown; ++i)
+    text += (i ? ", " : "") + base::printable(items[i]);
   if (items.size() > kShown) text += ", and " + std::to_string(items.size() - kShown) + " more";
   return text;
 }
@@ -45,13 +46,15 @@ void try_with(Finding& finding, const ProgramLook& look, const std::string& expr
 /// Why a term matched nothing, as one or more findings.
 class Missing {
  public:
-  Missing(const ProgramLook& look, const RangeFacts& range) : look_(look), facts_(look.facts), range_(range) {}
+  Missing(const ProgramLook& look, const RangeFacts& range)
+      : look_(look), facts_(look.facts), range_(range) {}
 
   std::vector<Finding> explain() {
     const auto& parts = range_.expression().parts();
     std::vector<std::string> names;
     for (const auto& element : parts.elements)
-      if (element.kind == model::RangeExpression::Element::Kind::kName) names.push_back(element.text);
+      if (element.kind == model::RangeExpression::Element::Kind::kName)
+        names.push_back(element.text);
     if (parts.regex || names.empty()) return {unknown({})};
     std::vector<std::string> unseen;
     for (const std::string& name : names)
@@ -64,7 +67,8 @@ class Missing {
     if (parts.kind == RangeKind::kStartEnd && names.size() > 1) {
       std::vector<Finding> out;
       for (const std::string& name : names)
-        for (Finding& finding : one_name(name, domain, parts.kind)) out.push_back(std::move(finding));
+        for (Finding& finding : one_name(name, domain, parts.kind))
+          out.push_back(std::move(finding));
       return out;
     }
     return names.size() == 1 ? one_name(names.front(), domain, parts.kind) : nested(names, domain);
@@ -72,18 +76,25 @@ class Missing {
 
  private:
   Finding unknown(const std::vector<std::string>& unseen) {
-    const auto near = nearest_expressions(facts_, unseen.empty() ? range_.term.written : unseen.front());
+    const auto near =
+        nearest_expressions(facts_, unseen.empty() ? range_.term.written : unseen.front());
     std::string found = "'" + base::printable(range_.term.written) + "' names none of the " +
-                        base::counted(facts_.ranges.size(), "range that was", "ranges that were") + " seen";
+                        base::counted(facts_.ranges.size(), "range that was", "ranges that were") +
+                        " seen";
     std::vector<std::string> all;
-    for (const SeenRange& seen : facts_.ranges) all.push_back(seen.shown() + " (" + times(seen.occurrences) + ")");
+    for (const SeenRange& seen : facts_.ranges)
+      all.push_back(seen.shown() + " (" + times(seen.occurrences) + ")");
     found += ": " + list(all);
-    const bool early = (look_.cut_short && !look_.all_known) || (!look_.cut_short && !look_.ended.ok());
-    Finding finding = finding_of(early ? "program.not_reached" : "program.unknown_range", Grade::kFail, found,
-                                 near.empty() ? "" : "Write " + base::shell_quote(near.front()));
-    if (near.empty() && early && !look_.cut_short) finding.hint = "Fix the failure first: the range may come after it";
+    const bool early =
+        (look_.cut_short && !look_.all_known) || (!look_.cut_short && !look_.ended.ok());
+    Finding finding =
+        finding_of(early ? "program.not_reached" : "program.unknown_range", Grade::kFail, found,
+                   near.empty() ? "" : "Write " + base::shell_quote(near.front()));
+    if (near.empty() && early && !look_.cut_short)
+      finding.hint = "Fix the failure first: the range may come after it";
     if (near.empty() && !early && !facts_.ranges.empty())
-      finding.hint = "Use a name that occurs, such as " + base::shell_quote(expression_for(facts_.ranges.front()));
+      finding.hint = "Use a name that occurs, such as " +
+                     base::shell_quote(expression_for(facts_.ranges.front()));
     if (!near.empty())
       try_with(finding, look_, near.front());
     else if (!facts_.ranges.empty() && !early)
@@ -91,13 +102,15 @@ class Missing {
     return finding;
   }
 
-  std::vector<Finding> one_name(const std::string& name, const std::string& domain, RangeKind kind) {
+  std::vector<Finding> one_name(const std::string& name, const std::string& domain,
+                                RangeKind kind) {
     std::vector<const SeenRange*> same;
     for (const SeenRange& seen : facts_.ranges)
       if (seen.path.back() == name) same.push_back(&seen);
     const auto in = [&](bool this_domain, bool this_kind) -> const SeenRange* {
       for (const SeenRange* seen : same)
-        if ((seen->domain == domain) == this_domain && (seen->kind == kind) == this_kind) return seen;
+        if ((seen->domain == domain) == this_domain && (seen->kind == kind) == this_kind)
+          return seen;
       return nullptr;
     };
     std::vector<Finding> out;
@@ -107,7 +120,8 @@ class Missing {
       return nested({name}, domain);
     } else if ((other = in(true, false)) != nullptr) {
       out.push_back(wrong_kind(*other, wanted));
-    } else if ((other = in(false, !range_.kind_said)) != nullptr || (other = in(false, true)) != nullptr) {
+    } else if ((other = in(false, !range_.kind_said)) != nullptr ||
+               (other = in(false, true)) != nullptr) {
       out.push_back(wrong_domain(*other, domain));
     } else if ((other = in(false, false)) != nullptr) {
       out.push_back(wrong_domain(*other, domain));
@@ -118,8 +132,9 @@ class Missing {
 
   /// `found`: behind the term as written.
   Finding wrong(std::string_view id, const std::string& found, const std::string& right) {
-    Finding finding = finding_of(id, Grade::kFail, "'" + base::printable(range_.term.written) + "' " + found,
-                                 "Write " + base::shell_quote(right));
+    Finding finding =
+        finding_of(id, Grade::kFail, "'" + base::printable(range_.term.written) + "' " + found,
+                   "Write " + base::shell_quote(right));
     try_with(finding, look_, right);
     return finding;
   }
@@ -134,8 +149,9 @@ class Missing {
 
   Finding wrong_domain(const SeenRange& seen, const std::string& domain) {
     return wrong("program.wrong_domain",
-                 "means " + domain_name(domain) + ", and " + base::printable(seen.path.back()) + " was seen in " +
-                     domain_name(seen.domain) + " (" + times(seen.occurrences) + ")",
+                 "means " + domain_name(domain) + ", and " + base::printable(seen.path.back()) +
+                     " was seen in " + domain_name(seen.domain) + " (" + times(seen.occurrences) +
+                     ")",
                  expression_for(seen));
   }
 
@@ -165,13 +181,15 @@ class Missing {
     if (paths.empty()) return {unknown({})};
     std::vector<Finding> out;
     if (found && found->domain != domain)
-      out.push_back(wrong("program.wrong_domain",
-                          "means " + domain_name(domain) + ", and " + base::printable(found->shown()) + " was seen",
-                          right));
+      out.push_back(wrong(
+          "program.wrong_domain",
+          "means " + domain_name(domain) + ", and " + base::printable(found->shown()) + " was seen",
+          right));
     const std::string& expression = range_.expression().text();
     const auto moved = model::RangeExpression::parse(
         (found && !found->domain.empty() ? model::escape_range_name(found->domain) + "@" : "") +
-        expression.substr(expression.find('@') == std::string::npos ? 0 : expression.find('@') + 1));
+        expression.substr(expression.find('@') == std::string::npos ? 0
+                                                                    : expression.find('@') + 1));
     if (found && found->domain != domain && moved) {
       const std::vector<std::string_view> path(found->path.begin(), found->path.end());
       if (moved->matches_stack(found->domain, path)) return out;  // only the domain was wrong
@@ -187,8 +205,10 @@ class Missing {
 
 }  // namespace
 
-std::vector<std::string> nearest_expressions(const ProgramFacts& facts, const std::string& written, std::size_t most) {
-  std::string name = written.substr(written.rfind('@') == std::string::npos ? 0 : written.rfind('@') + 1);
+std::vector<std::string> nearest_expressions(const ProgramFacts& facts, const std::string& written,
+                                             std::size_t most) {
+  std::string name =
+      written.substr(written.rfind('@') == std::string::npos ? 0 : written.rfind('@') + 1);
   while (!name.empty() && (name.back() == '/' || name.back() == '*')) name.pop_back();
   std::vector<std::string> known;
   for (const SeenRange& seen : facts.ranges) known.push_back(seen.path.back());
@@ -196,7 +216,8 @@ std::vector<std::string> nearest_expressions(const ProgramFacts& facts, const st
   const auto add = [&](const std::string& near) {
     for (const SeenRange& seen : facts.ranges)
       if (seen.path.back() == near && out.size() < most)
-        if (const std::string one = expression_for(seen); std::find(out.begin(), out.end(), one) == out.end())
+        if (const std::string one = expression_for(seen);
+            std::find(out.begin(), out.end(), one) == out.end())
           out.push_back(one);
   };
   for (const std::string& near : base::nearest(name, known, most)) add(near);
@@ -217,7 +238,8 @@ Findings check_names(const ProgramLook& look) {
     if (range.seen.empty()) {
       for (Finding& finding : Missing(look, range).explain()) out.push_back(std::move(finding));
     } else {
-      seen += (seen.empty() ? "" : ", ") + base::printable(range.term.written) + " (" + times(range.occurrences) + ")";
+      seen += (seen.empty() ? "" : ", ") + base::printable(range.term.written) + " (" +
+              times(range.occurrences) + ")";
     }
   }
   if (out.empty() && !seen.empty()) out.push_back(well(seen));
@@ -227,21 +249,26 @@ Findings check_names(const ProgramLook& look) {
 Findings check_ends(const ProgramLook& look) {
   if (look.cut_short || look.ended.signal) return {};  // then open ranges are the end's doing
   std::vector<Finding> out;
-  const auto check = [&](const std::string& name, std::uint64_t unclosed, std::uint64_t occurrences) {
+  const auto check = [&](const std::string& name, std::uint64_t unclosed,
+                         std::uint64_t occurrences) {
     if (unclosed == 0) return;
     const bool none = unclosed == occurrences;
     const std::string found = base::printable(name) + ": " + std::to_string(unclosed) + " of " +
-                              base::counted(occurrences, "instance") + " still open when the program ended";
+                              base::counted(occurrences, "instance") +
+                              " still open when the program ended";
     if (look.facts.unbalanced_pops > 0)
-      out.push_back(
-          finding_of("program.popped_elsewhere", none ? Grade::kFail : Grade::kWarn,
-                     found + ", and " + base::counted(look.facts.unbalanced_pops, "pop") + " found nothing to close"));
+      out.push_back(finding_of("program.popped_elsewhere", none ? Grade::kFail : Grade::kWarn,
+                               found + ", and " + base::counted(look.facts.unbalanced_pops, "pop") +
+                                   " found nothing to close"));
     else
-      out.push_back(finding_of("program.range_never_ends", none ? Grade::kFail : Grade::kWarn, found));
+      out.push_back(
+          finding_of("program.range_never_ends", none ? Grade::kFail : Grade::kWarn, found));
   };
-  for (const RangeFacts& range : look.facts.meant) check(range.term.written, range.unclosed, range.occurrences);
+  for (const RangeFacts& range : look.facts.meant)
+    check(range.term.written, range.unclosed, range.occurrences);
   if (look.facts.meant.empty())
-    for (const SeenRange& seen : look.facts.ranges) check(seen.shown(), seen.unclosed, seen.occurrences);
+    for (const SeenRange& seen : look.facts.ranges)
+      check(seen.shown(), seen.unclosed, seen.occurrences);
   return out;
 }
 

@@ -12,7 +12,8 @@ namespace {
 using model::Finding;
 using model::Grade;
 
-/// The three standard streams, the injected library and one capture file, with room for little else.
+/// The three standard streams, the injected library and one capture file, with room for little
+/// else.
 constexpr std::uint64_t kFewFiles = 8;
 
 Findings check_ran(const ProgramLook& look) {
@@ -22,20 +23,24 @@ Findings check_ran(const ProgramLook& look) {
                        base::printable(look.not_started->what), look.not_started->hint)};
   }
   if (look.cut_short || look.ended.ok()) return {};
-  const bool all_seen = !look.facts.meant.empty() &&
-                        std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
-                                    [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
+  const bool all_seen =
+      !look.facts.meant.empty() &&
+      std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
+                  [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
   std::vector<Finding> out;
   for (const collect::Complaint& each : look.said) {
     // Without a driver every such message has one cause.
     const bool driver = look.no_driver && each.id.starts_with("cuda.no_d");
-    out.push_back(driver ? finding_of("machine.no_driver", Grade::kFail, "the program printed: " + each.evidence)
-                         : finding_of(each.id, Grade::kFail, "the program printed: " + each.evidence, each.cure));
+    out.push_back(driver ? finding_of("machine.no_driver", Grade::kFail,
+                                      "the program printed: " + each.evidence)
+                         : finding_of(each.id, Grade::kFail,
+                                      "the program printed: " + each.evidence, each.cure));
     if (driver) break;
   }
-  out.push_back(finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
-                           "it ended by " + base::describe(look.ended) +
-                               (look.last_words.empty() ? "" : "; its last words: " + look.last_words)));
+  out.push_back(
+      finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
+                 "it ended by " + base::describe(look.ended) +
+                     (look.last_words.empty() ? "" : "; its last words: " + look.last_words)));
   return out;
 }
 
@@ -43,7 +48,8 @@ Findings check_nvtx(const ProgramLook& look) {
   if (look.not_started) return {};
   const ProgramFacts& facts = look.facts;
   if (!facts.ranges.empty()) return {};
-  if (!facts.unrecorded.empty()) return {finding_of("program.no_files", Grade::kFail, facts.unrecorded)};
+  if (!facts.unrecorded.empty())
+    return {finding_of("program.no_files", Grade::kFail, facts.unrecorded)};
   const auto files = look.ended.open_files;
   if (facts.processes == 0 && files && *files < kFewFiles)
     return {finding_of("program.no_files", Grade::kFail,
@@ -54,9 +60,11 @@ Findings check_nvtx(const ProgramLook& look) {
   if (facts.processes == 0 && !look.said.empty()) return {};
   if (!facts.nvtx)
     return {finding_of("program.no_nvtx", Grade::kFail,
-                       facts.processes == 0 ? "no process of it loaded NVTX or CUDA"
-                                            : processes + " of it loaded CUDA, but none made an NVTX call")};
-  return {finding_of("program.no_ranges", Grade::kFail, processes + " used NVTX, but none opened a range")};
+                       facts.processes == 0
+                           ? "no process of it loaded NVTX or CUDA"
+                           : processes + " of it loaded CUDA, but none made an NVTX call")};
+  return {finding_of("program.no_ranges", Grade::kFail,
+                     processes + " used NVTX, but none opened a range")};
 }
 
 Findings check_registered(const ProgramLook& look) {
@@ -64,10 +72,11 @@ Findings check_registered(const ProgramLook& look) {
   std::vector<Finding> out;
   for (const RangeFacts& range : look.facts.meant) {
     if (range.seen.empty() || range.registered == range.occurrences) continue;
-    Finding finding = finding_of(
-        "program.unregistered", decides ? Grade::kFail : Grade::kOk,
-        base::printable(range.term.written) + ": " + std::to_string(range.occurrences - range.registered) + " of " +
-            base::counted(range.occurrences, "instance") + " without a registered string for a name");
+    Finding finding = finding_of("program.unregistered", decides ? Grade::kFail : Grade::kOk,
+                                 base::printable(range.term.written) + ": " +
+                                     std::to_string(range.occurrences - range.registered) + " of " +
+                                     base::counted(range.occurrences, "instance") +
+                                     " without a registered string for a name");
     // Most programs' names are not: a fact for who gates nsys by hand, and no complaint.
     if (!decides) finding.hint.clear();
     out.push_back(std::move(finding));
@@ -95,7 +104,8 @@ constexpr Grade kOrder[] = {Grade::kFail, Grade::kWarn, Grade::kSkip, Grade::kOk
 
 std::vector<Finding> diagnose(const ProgramLook& look) {
   auto findings = run_checks(kChecks, look);
-  std::ranges::stable_sort(findings, {}, [](const Finding& each) { return std::ranges::find(kOrder, each.verdict); });
+  std::ranges::stable_sort(
+      findings, {}, [](const Finding& each) { return std::ranges::find(kOrder, each.verdict); });
   return findings;
 }
 

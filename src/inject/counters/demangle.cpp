@@ -4,7 +4,8 @@
 #include <cstring>
 
 // libstdc++'s own, as __cxa_demangle; it has no header.
-extern "C" int __gcclibcxx_demangle_callback(const char* mangled, void (*print)(const char*, std::size_t, void*),
+extern "C" int __gcclibcxx_demangle_callback(const char* mangled,
+                                             void (*print)(const char*, std::size_t, void*),
                                              void* opaque);
 
 namespace rangescope::inject::counters {
@@ -29,9 +30,12 @@ void append(const char* piece, std::size_t size, void* opaque) {
 bool parsed_again_and_again(std::string_view mangled) {
   if (mangled.find("cv") == std::string_view::npos) return false;
   int nested = 0;
-  for (std::size_t at = mangled.find("_I"); at != std::string_view::npos; at = mangled.find("_I", at + 1)) {
+  for (std::size_t at = mangled.find("_I"); at != std::string_view::npos;
+       at = mangled.find("_I", at + 1)) {
     std::size_t begin = at;
-    while (begin > 0 && std::strchr("0123456789ABCDEFGHIJKLMNOPQRSUVWXYZ", mangled[begin - 1]) != nullptr) --begin;
+    while (begin > 0 &&
+           std::strchr("0123456789ABCDEFGHIJKLMNOPQRSUVWXYZ", mangled[begin - 1]) != nullptr)
+      --begin;
     if (begin > 0 && mangled[begin - 1] == 'T') ++nested;
   }
   return nested > kMostNested;

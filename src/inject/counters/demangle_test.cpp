@@ -26,7 +26,8 @@ TEST(InjectDemangle, WhatDoublesItselfStaysAsItIs) {
     name += "PFv" + before + before + "E";
     const int next = 2 * level + 1;
     before = next < 36 ? std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[next] + "_"
-                       : std::string("S1") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(next - 36) % 36] + "_";
+                       : std::string("S1") +
+                             "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(next - 36) % 36] + "_";
   }
   EXPECT_EQ(plain(name), name);
 }

@@ -3,8 +3,9 @@
 namespace rangescope::inject::counters {
 namespace {
 
-// Occurrences of other targets that want the profiler before one that does not come loses it, for each of them: ranges
-// that take turns in a loop must not take the profiler from each other at every step (seen on an H200).
+// Occurrences of other targets that want the profiler before one that does not come loses it, for
+// each of them: ranges that take turns in a loop must not take the profiler from each other at
+// every step (seen on an H200).
 constexpr std::uint32_t kStrangersMost = 4;
 
 // The least that a run is expected to last.
@@ -31,11 +32,13 @@ bool Multiplexer::begin(std::uint32_t index, bool due) {
     return false;
   }
   if (!target.settled || limits_.wait_for_trace || !wants_more(target)) return false;
-  if (state_ == State::kDetached && !failed_) state_ = State::kIdle;  // a range that was not there before
+  if (state_ == State::kDetached && !failed_)
+    state_ = State::kIdle;  // a range that was not there before
   if (state_ != State::kArmed || current_ != index) {
     ++target.tally.skipped_arming;
     std::uint32_t others = 0;
-    for (std::uint32_t i = 0; i < kMaxTargets; ++i) others += i != current_ && ready(targets_[i]) ? 1 : 0;
+    for (std::uint32_t i = 0; i < kMaxTargets; ++i)
+      others += i != current_ && ready(targets_[i]) ? 1 : 0;
     if (state_ == State::kArmed && ++strangers_ >= kStrangersMost * others) state_ = State::kFull;
     return false;
   }
@@ -44,7 +47,8 @@ bool Multiplexer::begin(std::uint32_t index, bool due) {
   return true;
 }
 
-void Multiplexer::end(std::uint32_t index, bool measured, std::int64_t duration_ns, const Signature& signature) {
+void Multiplexer::end(std::uint32_t index, bool measured, std::int64_t duration_ns,
+                      const Signature& signature) {
   if (index >= kMaxTargets) return;
   Target& target = targets_[index];
   if (!measured) {
@@ -64,10 +68,11 @@ void Multiplexer::settle(Target& target, std::int64_t duration_ns) {
   if (limits_.skip_first >= 0) {
     target.settled = skipped >= static_cast<std::uint32_t>(limits_.skip_first);
   } else {
-    // The first occurrence is never compared with: it loads modules and fills caches. A range of long occurrences comes
-    // seldom: no more than a third of those that may come are left alone.
+    // The first occurrence is never compared with: it loads modules and fills caches. A range of
+    // long occurrences comes seldom: no more than a third of those that may come are left alone.
     const std::int64_t third = kExpectedRun_ns / (3 * (duration_ns > 0 ? duration_ns : 1));
-    const auto most = third >= limits_.settle_most ? limits_.settle_most : static_cast<std::uint32_t>(third);
+    const auto most =
+        third >= limits_.settle_most ? limits_.settle_most : static_cast<std::uint32_t>(third);
     target.settled = (skipped >= 3 && near(duration_ns, target.last_ns)) || skipped >= most;
   }
   target.last_ns = duration_ns;
@@ -130,9 +135,11 @@ std::uint32_t Multiplexer::choose() const {
   // Everybody's first round comes before anybody's second: a short program has something of each.
   bool first = false;
   for (const Target& target : targets_) first = first || (ready(target) && lacks_all(target));
-  const auto eligible = [&](const Target& target) { return ready(target) && (!first || lacks_all(target)); };
-  // Whoever has begun a round and was not given up just now finishes it. Then whoever comes most often is finished
-  // soonest and leaves the profiler to the rest; among equals the latest seen.
+  const auto eligible = [&](const Target& target) {
+    return ready(target) && (!first || lacks_all(target));
+  };
+  // Whoever has begun a round and was not given up just now finishes it. Then whoever comes most
+  // often is finished soonest and leaves the profiler to the rest; among equals the latest seen.
   if (last_ != kNoTarget && !gone_by_ && eligible(targets_[last_]) && targets_[last_].pass > 0 &&
       !targets_[last_].fresh)
     return last_;
@@ -173,7 +180,8 @@ Work Multiplexer::next_work() {
   Target& target = targets_[next];
   if (target.fresh) {
     const std::uint32_t left = limits_.rounds - target.tally.rounds;
-    target.ranges = target.tally.rounds == 0 ? 1 : (left < limits_.most_ranges ? left : limits_.most_ranges);
+    target.ranges =
+        target.tally.rounds == 0 ? 1 : (left < limits_.most_ranges ? left : limits_.most_ranges);
     target.pass = 0;
   }
   work.kind = Work::Kind::kArm;

@@ -1,5 +1,6 @@
-// The multiplexer against simulated occurrence streams: whatever comes, in whatever order and however long the hardware
-// takes to be programmed, a round is complete only when each pass was taken on an occurrence like the first one's.
+// The multiplexer against simulated occurrence streams: whatever comes, in whatever order and
+// however long the hardware takes to be programmed, a round is complete only when each pass was
+// taken on an occurrence like the first one's.
 #include "inject/counters/multiplexer.hpp"
 
 #include <gtest/gtest.h>
@@ -18,9 +19,11 @@ Signature alike(std::uint64_t kernels = 1, std::uint64_t configurations = 1) {
 // The worker and the profiler: programming takes `delay` occurrences, whatever their target.
 class Bench {
  public:
-  explicit Bench(const Limits& limits, int delay = 0) : mux(limits), passes(limits.passes), delay_(delay) {}
+  explicit Bench(const Limits& limits, int delay = 0)
+      : mux(limits), passes(limits.passes), delay_(delay) {}
 
-  bool occurrence(std::uint32_t target, std::int64_t duration = 1000, Signature signature = alike(), bool due = true) {
+  bool occurrence(std::uint32_t target, std::int64_t duration = 1000, Signature signature = alike(),
+                  bool due = true) {
     work();
     const bool measured = mux.begin(target, due);
     if (measured) {
@@ -136,7 +139,8 @@ TEST(Multiplexer, NeverDelaysAnOccurrenceThatComesWhileArming) {
 }
 
 TEST(Multiplexer, LeavesNoMoreThanAThirdOfALongRangeAlone) {
-  for (const auto& [seconds, alone] : std::map<std::int64_t, std::uint32_t>{{30, 1}, {8, 2}, {1, 8}}) {
+  for (const auto& [seconds, alone] :
+       std::map<std::int64_t, std::uint32_t>{{30, 1}, {8, 2}, {1, 8}}) {
     Limits limits;
     limits.rounds = 1;
     Bench bench(limits);
@@ -149,7 +153,8 @@ TEST(Multiplexer, LeavesNoMoreThanAThirdOfALongRangeAlone) {
 
 TEST(Multiplexer, LeavesTheFirstOccurrencesAloneUntilTheDurationSettles) {
   Bench bench(limits(1, 1, -1));
-  const std::vector<std::int64_t> durations = {90000, 40000, 20000, 12000, 11000, 11000, 11000, 11000};
+  const std::vector<std::int64_t> durations = {90000, 40000, 20000, 12000,
+                                               11000, 11000, 11000, 11000};
   int first = -1;
   for (int i = 0; i < static_cast<int>(durations.size()); ++i) {
     if (bench.occurrence(0, durations[static_cast<std::size_t>(i)]) && first < 0) first = i;
@@ -210,7 +215,8 @@ TEST(Multiplexer, EverybodysFirstRoundComesBeforeAnybodysSecond) {
   for (int i = 0; i < 20; ++i) {
     for (std::uint32_t target = 0; target < 3; ++target) bench.occurrence(target);
   }
-  for (std::uint32_t target = 0; target < 3; ++target) EXPECT_GE(bench.mux.tally(target).rounds, 1u) << target;
+  for (std::uint32_t target = 0; target < 3; ++target)
+    EXPECT_GE(bench.mux.tally(target).rounds, 1u) << target;
   // One that never comes again is not waited for once more.
   Bench gone(five);
   gone.occurrence(9);
@@ -252,16 +258,21 @@ TEST(Multiplexer, IsSilentAfterFailure) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(bench.occurrence(0));
 }
 
-// Random streams: three ranges, changing kernels, random arming delays. Every complete image is checked against the
-// definition: each pass of each of its ranges ran the kernels that pass 0 of that range ran.
+// Random streams: three ranges, changing kernels, random arming delays. Every complete image is
+// checked against the definition: each pass of each of its ranges ran the kernels that pass 0 of
+// that range ran.
 TEST(Multiplexer, EveryCompleteRoundIsMadeOfAlikeOccurrences) {
   std::mt19937 random(7);
   int rounds = 0;
   for (int trial = 0; trial < 300; ++trial) {
-    const auto pick = [&](int n) { return static_cast<std::uint32_t>(random() % static_cast<unsigned>(n)); };
-    Bench bench(limits(1 + pick(6), 1 + pick(6), static_cast<std::int32_t>(pick(4)) - 1), static_cast<int>(pick(4)));
+    const auto pick = [&](int n) {
+      return static_cast<std::uint32_t>(random() % static_cast<unsigned>(n));
+    };
+    Bench bench(limits(1 + pick(6), 1 + pick(6), static_cast<std::int32_t>(pick(4)) - 1),
+                static_cast<int>(pick(4)));
     for (int i = 0; i < 200; ++i) {
-      bench.occurrence(pick(3), 1000 + static_cast<std::int64_t>(pick(100)), alike(pick(12) == 0 ? 2 : 1, pick(3)));
+      bench.occurrence(pick(3), 1000 + static_cast<std::int64_t>(pick(100)),
+                       alike(pick(12) == 0 ? 2 : 1, pick(3)));
     }
     for (const auto& [target, images] : bench.complete) {
       std::uint32_t found = 0;
@@ -270,7 +281,8 @@ TEST(Multiplexer, EveryCompleteRoundIsMadeOfAlikeOccurrences) {
         found += static_cast<std::uint32_t>(image.passes[0].size());
         for (const auto& pass : image.passes) {
           ASSERT_EQ(pass.size(), image.passes[0].size());
-          for (std::size_t r = 0; r < pass.size(); ++r) ASSERT_EQ(pass[r].kernels, image.passes[0][r].kernels);
+          for (std::size_t r = 0; r < pass.size(); ++r)
+            ASSERT_EQ(pass[r].kernels, image.passes[0][r].kernels);
         }
       }
       ASSERT_EQ(found, bench.mux.tally(target).rounds);

@@ -17,7 +17,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Undoes percent-encoding in place; false for a broken escape or an encoded NUL (names of C strings hold none).
+// Undoes percent-encoding in place; false for a broken escape or an encoded NUL (names of C strings
+// hold none).
 bool decode(char* text, std::size_t& bytes) {
   std::size_t out = 0;
   for (std::size_t i = 0; text[i] != '\0'; ++i, ++out) {
@@ -36,8 +37,8 @@ bool decode(char* text, std::size_t& bytes) {
   return true;
 }
 
-// The program's own locale would say what a character is; patterns mean the same in every program. Null where the
-// system has no such locale: then the program's counts.
+// The program's own locale would say what a character is; patterns mean the same in every program.
+// Null where the system has no such locale: then the program's counts.
 locale_t utf8() {
   static const locale_t locale = newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
   return locale;
@@ -80,8 +81,10 @@ const char* parse_expression(char* rest, Expression& out) {
   const bool regular = style[0] == 'r';
   out.bottom = std::strchr(anchors, '[') != nullptr;
   out.top = std::strchr(anchors, ']') != nullptr;
-  if (domain[0] == '=' && !name_element(domain + 1, regular, out.domain)) return "the domain cannot be understood";
-  for (char* item = strtok_r(nullptr, " ", &save); item != nullptr; item = strtok_r(nullptr, " ", &save)) {
+  if (domain[0] == '=' && !name_element(domain + 1, regular, out.domain))
+    return "the domain cannot be understood";
+  for (char* item = strtok_r(nullptr, " ", &save); item != nullptr;
+       item = strtok_r(nullptr, " ", &save)) {
     if (out.count == kMaxElements) return "an expression has too many names";
     Element& element = out.elements[out.count++];
     if (item[0] == '*')
@@ -162,8 +165,8 @@ const char* parse_line(char* line, Plan& plan) {
   else if (is("configuration")) {
     // One more, after one with metrics.
     const std::size_t count = plan.configuration_count;
-    if (static_cast<std::size_t>(number) != count + 1 || count == kMaxConfigurations || count == 0 ||
-        plan.begins[count] == plan.begins[count - 1])
+    if (static_cast<std::size_t>(number) != count + 1 || count == kMaxConfigurations ||
+        count == 0 || plan.begins[count] == plan.begins[count - 1])
       return "configurations are numbered, and each has metrics";
     plan.begins[++plan.configuration_count] = plan.metric_count;
   } else if (is("rounds"))
@@ -190,7 +193,8 @@ bool same(const Element& element, Piece name) {
     const InUtf8 in_utf8;
     // Names are not terminated; REG_STARTEND takes them as they are.
     regmatch_t bounds{0, static_cast<regoff_t>(name.bytes)};
-    return regexec(static_cast<const regex_t*>(element.regex), name.text, 0, &bounds, REG_STARTEND) == 0;
+    return regexec(static_cast<const regex_t*>(element.regex), name.text, 0, &bounds,
+                   REG_STARTEND) == 0;
   }
   return element.bytes == name.bytes && std::memcmp(element.text, name.text, name.bytes) == 0;
 }
@@ -215,10 +219,13 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
   copy[bytes] = '\0';
   std::size_t number = 0;
   char* save = nullptr;
-  for (char* line = strtok_r(copy, "\n", &save); line != nullptr; line = strtok_r(nullptr, "\n", &save)) {
+  for (char* line = strtok_r(copy, "\n", &save); line != nullptr;
+       line = strtok_r(nullptr, "\n", &save)) {
     const char* wrong = nullptr;
     if (++number == 1)
-      wrong = std::strcmp(line, wire::counters::kPlanHead) == 0 ? nullptr : "not a counters plan of version 1";
+      wrong = std::strcmp(line, wire::counters::kPlanHead) == 0
+                  ? nullptr
+                  : "not a counters plan of version 1";
     else
       wrong = parse_line(line, plan);
     if (wrong != nullptr) {
@@ -279,8 +286,8 @@ bool matches_start_end(const Expression& x, Piece domain, Piece name) {
 bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth) {
   bool begins = false;
   for (std::size_t i = 0; i < plan.include_count && !begins; ++i) {
-    begins =
-        wire::begins_to_match(depth, [&](std::size_t to) { return matches_stack(plan.include[i], domain, stack, to); });
+    begins = wire::begins_to_match(
+        depth, [&](std::size_t to) { return matches_stack(plan.include[i], domain, stack, to); });
   }
   for (std::size_t i = 0; i < plan.exclude_count && begins; ++i)
     begins = !matches_stack(plan.exclude[i], domain, stack, depth);
@@ -300,7 +307,8 @@ bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name, Piece m
   const auto named = [&](const Element* elements, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const bool regular = elements[i].regex != nullptr;  // searched for in what people read
-      if (same(elements[i], demangled) || same(elements[i], short_name) || (!regular && same(elements[i], mangled)))
+      if (same(elements[i], demangled) || same(elements[i], short_name) ||
+          (!regular && same(elements[i], mangled)))
         return true;
     }
     return false;

@@ -41,8 +41,9 @@ struct Piece {
 enum class Per : std::uint8_t { kRange, kKernel, kBoth };
 
 struct Plan {
-  const char* metrics[kMaxMetrics];      ///< NUL-terminated, live for ever (CUPTI keeps the pointers)
-  const char* groups[kMaxMetrics] = {};  ///< that want the metric, "memory,quick"; null: none was named
+  const char* metrics[kMaxMetrics];  ///< NUL-terminated, live for ever (CUPTI keeps the pointers)
+  const char* groups[kMaxMetrics] =
+      {};  ///< that want the metric, "memory,quick"; null: none was named
   std::size_t metric_count = 0;
   std::size_t begins[kMaxConfigurations + 1] =
       {};  ///< first metric of each configuration; behind the last: metric_count
@@ -68,24 +69,29 @@ struct Plan {
   char* text = nullptr;  ///< what names and metrics point into
 };
 
-/// Parses `text` (the plan points into a copy of its own). On failure false, and `why` says which line and what.
-[[nodiscard]] bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std::size_t why_bytes);
-/// Gives back the memory of a plan that nothing uses, also of one that could not be parsed. A plan in use is never
-/// given back.
+/// Parses `text` (the plan points into a copy of its own). On failure false, and `why` says which
+/// line and what.
+[[nodiscard]] bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why,
+                              std::size_t why_bytes);
+/// Gives back the memory of a plan that nothing uses, also of one that could not be parsed. A plan
+/// in use is never given back.
 void release_plan(Plan& plan);
 
-/// Does the expression match this push/pop stack (bottom to top) of this domain ("" is the default domain)? Without
-/// regard to start/end expressions, which never do. O(elements * depth).
-[[nodiscard]] bool matches_stack(const Expression& expression, Piece domain, const Piece* stack, std::size_t depth);
+/// Does the expression match this push/pop stack (bottom to top) of this domain ("" is the default
+/// domain)? Without regard to start/end expressions, which never do. O(elements * depth).
+[[nodiscard]] bool matches_stack(const Expression& expression, Piece domain, const Piece* stack,
+                                 std::size_t depth);
 /// Does a start/end expression name this range?
 [[nodiscard]] bool matches_start_end(const Expression& expression, Piece domain, Piece name);
 
-/// Is the range on top of this stack a target: does an include expression begin to match with it (and no exclude
-/// expression matches)? So below `decode/` only decode itself is a target, not the ranges inside.
+/// Is the range on top of this stack a target: does an include expression begin to match with it
+/// (and no exclude expression matches)? So below `decode/` only decode itself is a target, not the
+/// ranges inside.
 [[nodiscard]] bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth);
 [[nodiscard]] bool is_start_end_target(const Plan& plan, Piece domain, Piece name);
 
 /// Is a kernel of these names chosen? As model::KernelSelection has it.
-[[nodiscard]] bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name, Piece mangled);
+[[nodiscard]] bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name,
+                                  Piece mangled);
 
 }  // namespace rangescope::inject::counters

@@ -41,7 +41,8 @@ bool fill(Api& api, const char** missing) {
   }
   RANGESCOPE_CUPTI_REQUIRED(RANGESCOPE_CUPTI_LOAD)
 #undef RANGESCOPE_CUPTI_LOAD
-#define RANGESCOPE_CUPTI_TRY(name) api.name = reinterpret_cast<decltype(api.name)>(dlsym(api.library, #name));
+#define RANGESCOPE_CUPTI_TRY(name) \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(api.library, #name));
   RANGESCOPE_CUPTI_OPTIONAL(RANGESCOPE_CUPTI_TRY)
 #undef RANGESCOPE_CUPTI_TRY
   return true;
@@ -52,7 +53,8 @@ bool open(Api& api, const char* path) {
   if (api.library == nullptr) return false;
   const link_map* map = nullptr;
   const char* shown = path;
-  if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0') shown = map->l_name;
+  if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0')
+    shown = map->l_name;
   std::snprintf(api.path, sizeof api.path, "%s", shown);
   return true;
 }
@@ -83,26 +85,30 @@ void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), 
   auto* uuid_of = of_driver<int(CUuuid*, int)>("cuDeviceGetUuid_v2");
   auto* memory_of = of_driver<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
   int devices = 0;
-  if (count == nullptr || get == nullptr || name_of == nullptr || attribute == nullptr || count(&devices) != 0) return;
+  if (count == nullptr || get == nullptr || name_of == nullptr || attribute == nullptr ||
+      count(&devices) != 0)
+    return;
   for (int i = 0, device = 0; i < devices; ++i) {
     char name[256] = {};
     if (get(&device, i) != 0 || name_of(name, sizeof name - 1, device) != 0) continue;
     const auto number = [&](CUdevice_attribute of) {
       int value = 0;
-      return attribute(&value, of, device) == 0 && value > 0 ? static_cast<std::uint32_t>(value) : 0u;
+      return attribute(&value, of, device) == 0 && value > 0 ? static_cast<std::uint32_t>(value)
+                                                             : 0u;
     };
     CUpti_ActivityDevice4 record{};
     record.kind = CUPTI_ACTIVITY_KIND_DEVICE;
     record.id = static_cast<std::uint32_t>(i);
     record.name = name;
     record.isMigEnabled = std::strstr(name, " MIG ") != nullptr ? 1 : 0;
-    if (uuid_of != nullptr) (void)uuid_of(record.isMigEnabled != 0 ? &record.migUuid : &record.uuid, device);
+    if (uuid_of != nullptr)
+      (void)uuid_of(record.isMigEnabled != 0 ? &record.migUuid : &record.uuid, device);
     std::size_t bytes = 0;
     if (memory_of != nullptr && memory_of(&bytes, device) == 0) record.globalMemorySize = bytes;
     record.l2CacheSize = number(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     // Two transfers a clock (kHz), of so many bits: in kB a second.
-    record.globalMemoryBandwidth = std::uint64_t{number(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)} * 2 *
-                                   number(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+    record.globalMemoryBandwidth = std::uint64_t{number(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)} *
+                                   2 * number(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
     record.coreClockRate = number(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
     record.numMultiprocessors = number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     record.computeCapabilityMajor = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -118,7 +124,8 @@ const char* advice_of(CUptiResult result) {
       return ". Run as root, or give the container CAP_SYS_ADMIN, or load the driver with "
              "NVreg_RestrictProfilingToAdminUsers=0";
     case CUPTI_ERROR_HARDWARE_BUSY:
-      return ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), ncu, nsys, or "
+      return ". Somebody else holds the counters: stop DCGM's profiling (dcgmi profile --pause), "
+             "ncu, nsys, or "
              "let other runs of rangescope not sample (--sample off)";
     default: return "";
   }
@@ -156,7 +163,8 @@ void* Api::find(const char* function) const {
 }
 
 bool Api::lacks(const char* name, char* why, std::size_t why_bytes) const {
-  std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", path, name);
+  std::snprintf(why, why_bytes, "%s has no %s: counters need the CUPTI of CUDA 12.6 or newer", path,
+                name);
   return false;
 }
 
@@ -176,19 +184,23 @@ bool load(Api& api, char* why, std::size_t why_size) {
     }
   } else if (dl_iterate_phdr(note_mapped, &mapped) == 1) {
     if (!open(api, mapped.path)) {
-      std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path, dlerror());
+      std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path,
+                    dlerror());
       return false;
     }
-  } else if (!wire::find_cupti(driver_version() / 1000, [&](const char* path) { return open(api, path); })) {
-    std::snprintf(why, why_size,
-                  "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
-                  "RANGESCOPE_CUPTI to the library's path");
+  } else if (!wire::find_cupti(driver_version() / 1000,
+                               [&](const char* path) { return open(api, path); })) {
+    std::snprintf(
+        why, why_size,
+        "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
+        "RANGESCOPE_CUPTI to the library's path");
     return false;
   }
   const char* missing = "";
   if (!fill(api, &missing)) {
-    std::snprintf(why, why_size, "%s has no %s: it is too old; set RANGESCOPE_CUPTI to one of CUDA 12 or 13", api.path,
-                  missing);
+    std::snprintf(why, why_size,
+                  "%s has no %s: it is too old; set RANGESCOPE_CUPTI to one of CUDA 12 or 13",
+                  api.path, missing);
     return false;
   }
   if (api.cuptiGetVersion(&api.version) != CUPTI_SUCCESS) {
@@ -198,7 +210,8 @@ bool load(Api& api, char* why, std::size_t why_size) {
   if (!knows_records_of(api.version)) {
     char name[32];
     std::snprintf(why, why_size,
-                  "%s is CUPTI %s, whose records are not known here; set RANGESCOPE_CUPTI to one of CUDA 12 or 13",
+                  "%s is CUPTI %s, whose records are not known here; set RANGESCOPE_CUPTI to one "
+                  "of CUDA 12 or 13",
                   api.path, version_name(api.version, name, sizeof name));
     return false;
   }
@@ -233,9 +246,11 @@ const char* advice(CUptiResult result) {
   switch (result) {
     case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
     case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
-      return "allow it with the driver option NVreg_RestrictProfilingToAdminUsers=0, run as root, or give the process "
+      return "allow it with the driver option NVreg_RestrictProfilingToAdminUsers=0, run as root, "
+             "or give the process "
              "CAP_SYS_ADMIN";
-    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: return "stop the other tool, or run without it";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      return "stop the other tool, or run without it";
     default: return "look at the driver's and CUPTI's versions";
   }
 }
@@ -258,8 +273,10 @@ constexpr std::uint32_t kShareable = 130300;  // CUDA 13.3
 
 // Signatures as in CUDA 13.3's documentation. A configuration of null asks for the records that are
 // always given.
-using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityKind, void* configuration);
-using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityAttribute, std::size_t*, void*);
+using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityKind,
+                                     void* configuration);
+using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityAttribute, std::size_t*,
+                                    void*);
 using RequestFunction = void (*)(std::uint8_t**, std::size_t*, std::size_t*, void* about);
 using CompleteFunction = void (*)(std::uint8_t*, std::size_t, std::size_t, void* about);
 using BuffersFunction = CUptiResult (*)(CUpti_SubscriberHandle, RequestFunction, CompleteFunction);
@@ -271,10 +288,12 @@ Function of(const Api& api, const char* name) {
 }
 
 bool is_shared(const Api& api) {
-  return is_set(wire::kCuptiShared, "on") && api.version >= kShareable && api.cuptiSubscribe_v2 != nullptr &&
-         api.find("cuptiActivityEnable_v2") != nullptr && api.find("cuptiActivityDisable_v2") != nullptr &&
+  return is_set(wire::kCuptiShared, "on") && api.version >= kShareable &&
+         api.cuptiSubscribe_v2 != nullptr && api.find("cuptiActivityEnable_v2") != nullptr &&
+         api.find("cuptiActivityDisable_v2") != nullptr &&
          api.find("cuptiActivitySetAttribute_v2") != nullptr &&
-         api.find("cuptiActivityRegisterCallbacks_v2") != nullptr && api.find("cuptiGetTimestamp_v2") != nullptr;
+         api.find("cuptiActivityRegisterCallbacks_v2") != nullptr &&
+         api.find("cuptiGetTimestamp_v2") != nullptr;
 }
 
 CUpti_BuffersCallbackRequestFunc shared_request = nullptr;
@@ -284,13 +303,16 @@ CUpti_BuffersCallbackCompleteFunc shared_complete = nullptr;
 
 CUptiResult Subscription::turn(const Api& api, CUpti_ActivityKind kind, bool on) const {
   if (shared)
-    return of<TurnFunction>(api, on ? "cuptiActivityEnable_v2" : "cuptiActivityDisable_v2")(handle, kind, nullptr);
+    return of<TurnFunction>(api, on ? "cuptiActivityEnable_v2" : "cuptiActivityDisable_v2")(
+        handle, kind, nullptr);
   return on ? api.cuptiActivityEnable(kind) : api.cuptiActivityDisable(kind);
 }
 
-CUptiResult Subscription::set(const Api& api, CUpti_ActivityAttribute attribute, std::uint8_t value) const {
+CUptiResult Subscription::set(const Api& api, CUpti_ActivityAttribute attribute,
+                              std::uint8_t value) const {
   std::size_t bytes = sizeof value;
-  if (shared) return of<SetFunction>(api, "cuptiActivitySetAttribute_v2")(handle, attribute, &bytes, &value);
+  if (shared)
+    return of<SetFunction>(api, "cuptiActivitySetAttribute_v2")(handle, attribute, &bytes, &value);
   return api.cuptiActivitySetAttribute(attribute, &bytes, &value);
 }
 
@@ -301,22 +323,26 @@ CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFu
   shared_complete = complete;
   return of<BuffersFunction>(api, "cuptiActivityRegisterCallbacks_v2")(
       handle,
-      [](std::uint8_t** buffer, std::size_t* bytes, std::size_t* most, void*) { shared_request(buffer, bytes, most); },
+      [](std::uint8_t** buffer, std::size_t* bytes, std::size_t* most, void*) {
+        shared_request(buffer, bytes, most);
+      },
       [](std::uint8_t* buffer, std::size_t bytes, std::size_t valid, void*) {
         shared_complete(nullptr, 0, buffer, bytes, valid);
       });
 }
 
 CUptiResult Subscription::now(const Api& api, std::uint64_t* timestamp) const {
-  return shared ? of<NowFunction>(api, "cuptiGetTimestamp_v2")(handle, timestamp) : api.cuptiGetTimestamp(timestamp);
+  return shared ? of<NowFunction>(api, "cuptiGetTimestamp_v2")(handle, timestamp)
+                : api.cuptiGetTimestamp(timestamp);
 }
 
-bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription, char* why,
-               std::size_t why_size) {
+bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription,
+               char* why, std::size_t why_size) {
   char holder[128] = {};
   CUptiResult result = CUPTI_SUCCESS;
   if (api.cuptiSubscribe_v2 != nullptr) {
-    SubscriberParameters parameters{CUpti_SubscriberParams_STRUCT_SIZE, "rangescope", holder, sizeof holder, 0, {}};
+    SubscriberParameters parameters{
+        CUpti_SubscriberParams_STRUCT_SIZE, "rangescope", holder, sizeof holder, 0, {}};
     subscription.shared = is_shared(api);
     if (subscription.shared) parameters.bytes = sizeof parameters, parameters.shared = 1;
     const auto ask = [&] {
@@ -336,10 +362,12 @@ bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscrip
   holder[sizeof holder - 1] = '\0';
   const char* who = holder[0] != '\0' ? holder : other_tool();
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
-    std::snprintf(why, why_size, "CUPTI is held by %s (%s); %s", who != nullptr ? who : "another tool in this process",
-                  api.text(result), advice(result));
+    std::snprintf(why, why_size, "CUPTI is held by %s (%s); %s",
+                  who != nullptr ? who : "another tool in this process", api.text(result),
+                  advice(result));
   } else {
-    std::snprintf(why, why_size, "CUPTI refused a subscriber: %s; %s", api.text(result), advice(result));
+    std::snprintf(why, why_size, "CUPTI refused a subscriber: %s; %s", api.text(result),
+                  advice(result));
   }
   return false;
 }

@@ -56,7 +56,8 @@ struct Api {
   /// The same for a function that counters need: false, and one sentence in `why`, where the
   /// library lacks it.
   template <class Function>
-  [[nodiscard]] bool need(const char* name, Function& function, char* why, std::size_t why_bytes) const {
+  [[nodiscard]] bool need(const char* name, Function& function, char* why,
+                          std::size_t why_bytes) const {
     function = reinterpret_cast<Function>(find(name));
     return function != nullptr || lacks(name, why, why_bytes);
   }
@@ -114,8 +115,8 @@ static_assert(sizeof(SubscriberParameters) == 40);
 
 /// Subscribes `callback`. On failure writes one sentence that says who holds CUPTI, as far as can
 /// be told, and what to do.
-[[nodiscard]] bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription,
-                             char* why, std::size_t why_size);
+[[nodiscard]] bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user,
+                             Subscription& subscription, char* why, std::size_t why_size);
 
 /// Another tool that is inside this process, judging by what is mapped and set: "Nsight Systems",
 /// "Nsight Compute", "PyTorch's profiler (Kineto)", or null.

@@ -23,8 +23,8 @@ int file = -1, holders = 0;
 void find_sampler() {
   const char* folder = setting(wire::kDir);
   if (folder == nullptr) return;
-  const int length =
-      std::snprintf(path, sizeof path, "%s/%s/%s", folder, wire::samples::kFolder, wire::samples::kAsideFile);
+  const int length = std::snprintf(path, sizeof path, "%s/%s/%s", folder, wire::samples::kFolder,
+                                   wire::samples::kAsideFile);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) path[0] = '\0';
 }
 

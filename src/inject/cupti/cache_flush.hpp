@@ -1,6 +1,6 @@
-// Empties the caches of a GPU, so that what is measured begins as under ncu: a kernel of ours reads a buffer of twice
-// the L2. What lies in the cache afterwards is nobody's and clean; after a memset a measured kernel would have to write
-// it back first (seen on an H200: twice the DRAM bytes).
+// Empties the caches of a GPU, so that what is measured begins as under ncu: a kernel of ours reads
+// a buffer of twice the L2. What lies in the cache afterwards is nobody's and clean; after a memset
+// a measured kernel would have to write it back first (seen on an H200: twice the DRAM bytes).
 #pragma once
 
 #include <cuda.h>
@@ -24,14 +24,15 @@ struct Driver {
   CUresult (*attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
   CUresult (*cuModuleLoadData)(CUmodule*, const void*) = nullptr;
   CUresult (*cuModuleGetFunction)(CUfunction*, CUmodule, const char*) = nullptr;
-  CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
-                             void**, void**) = nullptr;
+  CUresult (*cuLaunchKernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                             unsigned, CUstream, void**, void**) = nullptr;
 
   bool load() {
     void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return false;
     const auto get = [library](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       return function != nullptr;
     };
     return get(cuCtxGetCurrent, "cuCtxGetCurrent") && get(cuCtxSetCurrent, "cuCtxSetCurrent") &&
@@ -44,7 +45,8 @@ struct Driver {
 
 class CacheFlush {
  public:
-  /// Buffer and kernel, in the current context. False where there is no memory for them, or no compiler in the driver.
+  /// Buffer and kernel, in the current context. False where there is no memory for them, or no
+  /// compiler in the driver.
   [[nodiscard]] bool make(const Driver& driver, CUdevice device);
   [[nodiscard]] bool ready() const { return kernel_ != nullptr; }
   /// Puts the kernel into the stream of the current context. Harmless before make().

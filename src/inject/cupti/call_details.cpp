@@ -10,7 +10,8 @@ namespace {
 /// One call; the methods return whether it has details.
 class ReturnedCall {
  public:
-  ReturnedCall(const Api& api, const CUpti_CallbackData& call, bool per_thread_stream, CallDetails& details)
+  ReturnedCall(const Api& api, const CUpti_CallbackData& call, bool per_thread_stream,
+               CallDetails& details)
       : api_(api), call_(call), per_thread_stream_(per_thread_stream), details_(details) {
     details_.context = call.contextUid;
   }
@@ -47,7 +48,8 @@ class ReturnedCall {
     const auto& parameters = as<cuMemCreate_params>();
     auto kind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
     const CUmemAllocationProp* properties = parameters.prop;
-    const bool on_host = properties != nullptr && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    const bool on_host =
+        properties != nullptr && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     if (on_host) kind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
     return allocates(kind, parameters.handle, parameters.size);
   }
@@ -68,7 +70,9 @@ class ReturnedCall {
     return frees(as<cuMemFreeAsync_params>().dptr);
   }
   /// cuMemFreeHost and cuMemHostUnregister.
-  bool freed_on_host() { return frees(reinterpret_cast<std::uint64_t>(as<cuMemFreeHost_params>().p)); }
+  bool freed_on_host() {
+    return frees(reinterpret_cast<std::uint64_t>(as<cuMemFreeHost_params>().p));
+  }
   bool freed_physical() { return frees(as<cuMemRelease_params>().handle); }
 
   // ---- Events and streams
@@ -81,7 +85,9 @@ class ReturnedCall {
     use_stream(as<cuStreamWaitEvent_params>().hStream);
     return uses_event(gpu::EventOperation::kStreamWait, as<cuStreamWaitEvent_params>().hEvent);
   }
-  bool event_awaited() { return uses_event(gpu::EventOperation::kSynchronize, as<cuEventSynchronize_params>().hEvent); }
+  bool event_awaited() {
+    return uses_event(gpu::EventOperation::kSynchronize, as<cuEventSynchronize_params>().hEvent);
+  }
   bool stream_awaited() {
     use_stream(as<cuStreamSynchronize_params>().hStream);
     return uses_event(gpu::EventOperation::kStreamSynchronize, nullptr);
@@ -101,7 +107,9 @@ class ReturnedCall {
   [[nodiscard]] const Parameters& as() const {
     return *static_cast<const Parameters*>(call_.functionParams);
   }
-  [[nodiscard]] CUresult result() const { return *static_cast<const CUresult*>(call_.functionReturnValue); }
+  [[nodiscard]] CUresult result() const {
+    return *static_cast<const CUresult*>(call_.functionReturnValue);
+  }
   [[nodiscard]] bool succeeded() const { return result() == CUDA_SUCCESS; }
 
   void use_stream(CUstream stream) {
@@ -206,7 +214,8 @@ bool is_in_modules(DetailedFunction function) {
   return kFunctions[function - 1].in_modules;
 }
 
-bool details_of(const Api& api, DetailedFunction function, const CUpti_CallbackData& call, CallDetails& details) {
+bool details_of(const Api& api, DetailedFunction function, const CUpti_CallbackData& call,
+                CallDetails& details) {
   if (call.functionParams == nullptr || call.functionReturnValue == nullptr) return false;
   const Function& properties = kFunctions[function - 1];
   ReturnedCall returned(api, call, properties.per_thread_stream, details);

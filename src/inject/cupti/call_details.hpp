@@ -24,7 +24,7 @@ using DetailedFunction = std::uint8_t;
 
 /// Of a call that has returned; false where there is nothing to record, such as a free that failed.
 /// Asks CUPTI for the number of a stream, else reads the call's parameters alone.
-[[nodiscard]] bool details_of(const Api& api, DetailedFunction function, const CUpti_CallbackData& call,
-                              CallDetails& details);
+[[nodiscard]] bool details_of(const Api& api, DetailedFunction function,
+                              const CUpti_CallbackData& call, CallDetails& details);
 
 }  // namespace rangescope::inject::cupti

@@ -1,6 +1,6 @@
-// The state that counters share between the program's threads (occurrences.cpp), the worker that programs the hardware
-// (worker.cpp) and what is written of it (rounds.cpp). One object, made once by counters.cpp, never freed: hooks may
-// come at any time.
+// The state that counters share between the program's threads (occurrences.cpp), the worker that
+// programs the hardware (worker.cpp) and what is written of it (rounds.cpp). One object, made once
+// by counters.cpp, never freed: hooks may come at any time.
 #pragma once
 
 #include <pthread.h>
@@ -56,8 +56,10 @@ struct Context {
   std::int64_t armed_at = 0;
   CacheFlush flush;  // ready where it is asked for
   Before before[counters::kMaxTargets];
-  std::uint32_t first[counters::kMaxTargets] = {};  // occurrence that the round under way began with
-  Image finished[counters::kMaxConfigurations];     // kernels: complete images that wait for the worker
+  std::uint32_t first[counters::kMaxTargets] =
+      {};  // occurrence that the round under way began with
+  Image
+      finished[counters::kMaxConfigurations];  // kernels: complete images that wait for the worker
   std::uint32_t finished_target = counters::kNoTarget;
 };
 
@@ -77,7 +79,7 @@ struct Collector {
 
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // everything below
   pthread_cond_t wake;                               // work for the worker
-  pthread_cond_t idle;                               // the worker let go of a context, or has armed one
+  pthread_cond_t idle;  // the worker let go of a context, or has armed one
   pthread_t worker{};
   bool has_worker = false;
   bool stop = false;
@@ -92,7 +94,8 @@ struct Collector {
   bool paused = false;           // the timeline is
   std::int64_t rests_since = 0;  // nothing was to be done since then; 0: something is
   SavedProgress* saved = nullptr;
-  std::uint64_t beyond = 0;  // occurrences of targets or contexts beyond those that there is room for
+  std::uint64_t beyond =
+      0;  // occurrences of targets or contexts beyond those that there is room for
 };
 
 class Locked {
@@ -113,9 +116,10 @@ void tell_loss(const char* detail);
 
 void write_metrics(const Collector& c);
 void write_target(std::uint32_t index, const RangePath& path, bool start_end);
-/// All ranges of a round's complete images, one a configuration. On the worker, without the lock: evaluation takes 0.3
-/// to 3 ms a range.
-void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target, bool kernels);
+/// All ranges of a round's complete images, one a configuration. On the worker, without the lock:
+/// evaluation takes 0.3 to 3 ms a range.
+void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target,
+              bool kernels);
 /// What became of the occurrences of every target.
 void write_tallies(Collector& c);
 /// What CUPTI's calls took, for who looks into a capture.
@@ -131,12 +135,14 @@ void watch_launches(Collector& c, bool on);
 [[nodiscard]] bool enable_samples(Collector& c, Context& context);
 /// The profiler of this context refused: nothing more is measured there. With the lock.
 void fail(Context& context);
-/// It refused to begin a session of this pass of a round: other configurations go on. With the lock.
+/// It refused to begin a session of this pass of a round: other configurations go on. With the
+/// lock.
 void fail_to_begin(Context& context, std::size_t pass);
 
 // -- progress.cpp: rounds that several runs of a program complete together
 
-/// Opens the file of Plan::resume, which only one process at a time may have, and reads what earlier runs left.
+/// Opens the file of Plan::resume, which only one process at a time may have, and reads what
+/// earlier runs left.
 [[nodiscard]] bool load_progress(Collector& c, char* why, std::size_t why_bytes);
 /// Gives a target what an earlier run left of it, once. With the lock.
 void adopt(Collector& c, Context& context, std::uint32_t target);
@@ -145,7 +151,8 @@ void save_progress(Collector& c);
 
 // -- occurrences.cpp
 
-/// What is kept of a context, new where it was not met; null beyond those that there is room for. With the lock.
+/// What is kept of a context, new where it was not met; null beyond those that there is room for.
+/// With the lock.
 [[nodiscard]] Context* context_of(Collector& c, CUcontext context);
 /// What hears of ranges; make_observer() once before it is set.
 [[nodiscard]] bool make_observer();

@@ -21,14 +21,15 @@ namespace {
 std::atomic<Collector*> the_collector{nullptr};
 std::atomic<bool> live{false};
 
-// The libraries that CUPTI's profiler loads at its first use, from its own folder: now, before the end of the trace is
-// registered with atexit, so that what they register ends later than counters do.
+// The libraries that CUPTI's profiler loads at its first use, from its own folder: now, before the
+// end of the trace is registered with atexit, so that what they register ends later than counters
+// do.
 void load_profiler(const Api& api) {
   for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
     char path[640];
     const char* slash = std::strrchr(api.path, '/');
-    std::snprintf(path, sizeof path, "%.*s%s", slash == nullptr ? 0 : static_cast<int>(slash - api.path + 1), api.path,
-                  name);
+    std::snprintf(path, sizeof path, "%.*s%s",
+                  slash == nullptr ? 0 : static_cast<int>(slash - api.path + 1), api.path, name);
     (void)dlopen(path, RTLD_NOW);
   }
 }
@@ -74,7 +75,8 @@ namespace {
 // Null, or why there are no counters. Once the collector is known to the hooks it stays.
 const char* start(Collector& c, const char* path, char* why, std::size_t why_bytes) {
   if (!read_plan(c, path, why, why_bytes)) return why;
-  if (!(c.plan.pc ? c.pc.load(*c.api, why, why_bytes) : c.range.load(*c.api, why, why_bytes))) return why;
+  if (!(c.plan.pc ? c.pc.load(*c.api, why, why_bytes) : c.range.load(*c.api, why, why_bytes)))
+    return why;
   if (!c.driver.load()) return "no hardware counters: libcuda.so.1 lacks functions that are needed";
   make_condition(c.wake);
   make_condition(c.idle);
@@ -87,8 +89,10 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
   for (const std::uint32_t id : GraphCaptures::kCalls)
     c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
   watch_launches(c, true);
-  for (const CUpti_CallbackId id : {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED})
-    if (c.plan.pc) c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id);
+  for (const CUpti_CallbackId id :
+       {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED})
+    if (c.plan.pc)
+      c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id);
   if (!start_worker(c)) return "no hardware counters: no thread could be made for them";
   return nullptr;
 }
@@ -127,13 +131,15 @@ void stop_samples(Collector& c) {
     (void)c.contexts[i].pc.stop();
 }
 
-// A kernel of NCCL waits for kernels of other GPUs, which this thread may launch after it: one after the other they
-// would wait for ever. Before the first of them is launched, sampling ends in the whole process.
+// A kernel of NCCL waits for kernels of other GPUs, which this thread may launch after it: one
+// after the other they would wait for ever. Before the first of them is launched, sampling ends in
+// the whole process.
 void decline_samples(Collector& c) {
   if (c.declined.exchange(true)) return;
   stop_samples(c);
   tell_loss(
-      "samples of the program counter ended where the first kernel of NCCL was launched: they make kernels run one "
+      "samples of the program counter ended where the first kernel of NCCL was launched: they make "
+      "kernels run one "
       "after the other, and those of NCCL wait for each other. Sample a process that runs alone");
   const Locked locked(c);
   for (std::size_t i = 0; i < c.context_count; ++i) {
@@ -155,8 +161,10 @@ void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
     const Locked locked(*c);
     wait_while(*c, [&] { return c->busy != nullptr; });
   }
-  if (c->plan.pc && call.callbackSite == CUPTI_API_ENTER && Recorder::launches_nccl(id, call)) decline_samples(*c);
-  for (std::size_t i = 0, count = c->context_count.load(std::memory_order_acquire); i < count; ++i) {
+  if (c->plan.pc && call.callbackSite == CUPTI_API_ENTER && Recorder::launches_nccl(id, call))
+    decline_samples(*c);
+  for (std::size_t i = 0, count = c->context_count.load(std::memory_order_acquire); i < count;
+       ++i) {
     Context& context = c->contexts[i];
     if (context.context != call.context) continue;
     CUstream stream = nullptr;
@@ -168,7 +176,8 @@ void counters_meet_context(CUcontext context) {
   Collector* c = running_collector();
   if (c == nullptr || !c->plan.pc) return;
   const Locked locked(*c);
-  if (Context* made = context_of(*c, context); made != nullptr && !enable_samples(*c, *made)) fail(*made);
+  if (Context* made = context_of(*c, context); made != nullptr && !enable_samples(*c, *made))
+    fail(*made);
 }
 
 void counters_lose_context(CUcontext context) {
@@ -200,7 +209,9 @@ void finish_counters() {
   write_tallies(*c);
   write_cost(*c);
   if (c->plan.resume != nullptr) save_progress(*c);
-  if (c->beyond > 0) tell_loss("ranges or contexts beyond the 256 and 16 that counters keep apart were not measured");
+  if (c->beyond > 0)
+    tell_loss(
+        "ranges or contexts beyond the 256 and 16 that counters keep apart were not measured");
 }
 
 }  // namespace rangescope::inject::cupti

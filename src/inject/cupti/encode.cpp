@@ -13,13 +13,15 @@ namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
 
-constexpr std::uint32_t kContextWithGreen = 23;  // 12.5 is the first release seen to write the green context's fields
+constexpr std::uint32_t kContextWithGreen =
+    23;  // 12.5 is the first release seen to write the green context's fields
 
 // What the header comment promises, for the fields that are read: equal places in the first and the
 // last struct of the supported releases (12.0 wrote Kernel9, Memcpy5, MemcpyPtoP4, Memset4,
 // GraphTrace and Device4).
-#define RANGESCOPE_SAME(older, newer, field) \
-  static_assert(offsetof(older, field) == offsetof(newer, field) && sizeof(older::field) == sizeof(newer::field))
+#define RANGESCOPE_SAME(older, newer, field)                        \
+  static_assert(offsetof(older, field) == offsetof(newer, field) && \
+                sizeof(older::field) == sizeof(newer::field))
 RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, registersPerThread);
 RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, start);
 RANGESCOPE_SAME(CUpti_ActivityKernel9, CUpti_ActivityKernel10, end);
@@ -66,7 +68,8 @@ void Encoder::activity(const Api& api, const CUpti_Activity& record) {
     }
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return graph(as<CUpti_ActivityGraphTrace>(record));
     case CUPTI_ACTIVITY_KIND_DEVICE: return device(as<CUpti_ActivityDevice4>(record));
-    case CUPTI_ACTIVITY_KIND_CONTEXT: return context(as<CUpti_ActivityContext2>(record), api.version);
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      return context(as<CUpti_ActivityContext2>(record), api.version);
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = as<CUpti_ActivityAPI>(record);
       return launch(api, call.cbid, call.correlationId, call.threadId, call.start, call.end);
@@ -105,7 +108,8 @@ void Encoder::put_text(gpu::Type type, std::uint32_t id, const char* text, std::
   stream_.put_with(gpu::Name{head(type, id), static_cast<std::uint32_t>(bytes), 0}, text, bytes);
 }
 
-std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream) {
+std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context,
+                                 std::uint32_t stream) {
   const StreamKey key{device, context, stream};
   std::uint32_t id = streams_.find(key);
   if (id == 0) {
@@ -143,8 +147,9 @@ void Encoder::kernel(const CUpti_ActivityKernel9& record) {
   } whole{};
   const std::uint64_t duration = record.end - record.start;
   std::size_t extensions = 0;
-  whole.kernel = {head(gpu::Type::kKernel, record.correlationId), static_cast<std::int64_t>(record.start),
-                  static_cast<std::uint32_t>(duration), kind};
+  whole.kernel = {head(gpu::Type::kKernel, record.correlationId),
+                  static_cast<std::int64_t>(record.start), static_cast<std::uint32_t>(duration),
+                  kind};
   if (record.graphNodeId != 0) {
     whole.kernel.head.small |= gpu::kHasGraphNode;
     whole.more[extensions++] = record.graphNodeId;
@@ -160,15 +165,17 @@ void Encoder::kernel(const CUpti_ActivityKernel9& record) {
 }
 
 template <typename Struct>
-void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std::uint8_t from, std::uint8_t to) {
+void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std::uint8_t from,
+                   std::uint8_t to) {
   if (!has_times(record.start, record.end)) return;
   struct {
     gpu::Copy copy;
     std::uint64_t node;
-  } whole{{head(type, record.correlationId, record.graphNodeId != 0 ? gpu::kHasGraphNode : 0),
-           static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end), record.bytes,
-           stream_id(record.deviceId, record.contextId, record.streamId), kind, from, to, 0},
-          record.graphNodeId};
+  } whole{
+      {head(type, record.correlationId, record.graphNodeId != 0 ? gpu::kHasGraphNode : 0),
+       static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end), record.bytes,
+       stream_id(record.deviceId, record.contextId, record.streamId), kind, from, to, 0},
+      record.graphNodeId};
   const std::size_t bytes = record.graphNodeId != 0 ? sizeof whole : sizeof whole.copy;
   whole.copy.head.words = static_cast<std::uint16_t>(bytes / 8);
   stream_.put(&whole, bytes);
@@ -177,17 +184,19 @@ void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std:
 void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
   if (!has_times(record.start, record.end)) return;
   stream_.put(gpu::GraphLaunch{head(gpu::Type::kGraphLaunch, record.correlationId),
-                               static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end),
-                               record.graphId, stream_id(record.deviceId, record.contextId, record.streamId)});
+                               static_cast<std::int64_t>(record.start),
+                               static_cast<std::int64_t>(record.end), record.graphId,
+                               stream_id(record.deviceId, record.contextId, record.streamId)});
 }
 
-void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
-                     std::uint64_t start, std::uint64_t end, std::uint32_t module, std::uint32_t same,
-                     gpu::MadeBy made_by) {
+void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation,
+                     std::uint32_t tid, std::uint64_t start, std::uint64_t end,
+                     std::uint32_t module, std::uint32_t same, gpu::MadeBy made_by) {
   std::uint8_t index = cbid < kCbids ? api_index_[cbid] : 0;
   if (index == 0 && cbid < kCbids && next_api_ < 256) {
     const char* name = nullptr;
-    if (api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) == CUPTI_SUCCESS && name != nullptr) {
+    if (api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) == CUPTI_SUCCESS &&
+        name != nullptr) {
       index = api_index_[cbid] = static_cast<std::uint8_t>(next_api_++);
       put_text(gpu::Type::kApi, index, name, strnlen(name, 256));
     }
@@ -198,9 +207,10 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
   } whole{};
   const std::uint64_t duration = end != 0 ? end - start : gpu::kUnknownDuration;
   const bool longer = duration >= gpu::kUnknownDuration;
-  const auto [type, bytes] = made_by.what != gpu::MadeBy::kNothing ? std::pair{gpu::Type::kLaunchOf, sizeof whole.of}
-                             : module != 0                         ? std::pair{gpu::Type::kLaunchIn, sizeof whole.of.in}
-                                           : std::pair{gpu::Type::kLaunch, sizeof whole.of.in.launch};
+  const auto [type, bytes] =
+      made_by.what != gpu::MadeBy::kNothing ? std::pair{gpu::Type::kLaunchOf, sizeof whole.of}
+      : module != 0                         ? std::pair{gpu::Type::kLaunchIn, sizeof whole.of.in}
+                    : std::pair{gpu::Type::kLaunch, sizeof whole.of.in.launch};
   whole.of = {{{head(type, correlation, index), static_cast<std::int64_t>(start),
                 longer ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration), tid},
                module,
@@ -227,7 +237,8 @@ void Encoder::details(std::uint32_t correlation, const CallDetails& details) {
                               details.result});
       break;
     case gpu::Type::kEvent:
-      stream_.put(gpu::Event{head_of(details.operation), details.object, details.context, details.stream});
+      stream_.put(
+          gpu::Event{head_of(details.operation), details.object, details.context, details.stream});
       break;
     case gpu::Type::kStreamMade:
       stream_.put(gpu::StreamMade{head_of(details.operation), details.context, details.stream});
@@ -236,21 +247,25 @@ void Encoder::details(std::uint32_t correlation, const CallDetails& details) {
   }
 }
 
-std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type, bool function) {
+std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type,
+                              bool function) {
   const std::size_t name_bytes = std::strlen(name), type_bytes = std::strlen(type);
   char text[2048];
   if (name_bytes + type_bytes > sizeof text) return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
-  const std::uint64_t hash = fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + (function ? 1 : 0)));
-  const ModuleKey key{around, {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
+  const std::uint64_t hash =
+      fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + (function ? 1 : 0)));
+  const ModuleKey key{around,
+                      {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = modules_.find(key);
   if (id == 0) {
     id = next_module_++;
     modules_.add(key, id);
-    stream_.put_with(gpu::Module{head(gpu::Type::kModule, id, function ? 1 : 0), around,
-                                 static_cast<std::uint16_t>(name_bytes), static_cast<std::uint16_t>(type_bytes)},
-                     text, name_bytes + type_bytes);
+    stream_.put_with(
+        gpu::Module{head(gpu::Type::kModule, id, function ? 1 : 0), around,
+                    static_cast<std::uint16_t>(name_bytes), static_cast<std::uint16_t>(type_bytes)},
+        text, name_bytes + type_bytes);
   }
   return id;
 }
@@ -274,20 +289,23 @@ void Encoder::device(const CUpti_ActivityDevice4& record) {
 
 void Encoder::context(const CUpti_ActivityContext2& record, std::uint32_t version) {
   const bool told = version >= kContextWithGreen, green = told && record.isGreenContext != 0;
-  stream_.put(gpu::Context{head(gpu::Type::kContext, record.contextId, green ? 1 : 0), record.deviceId,
-                           record.nullStreamId, green ? record.numMultiprocessors : 0u,
+  stream_.put(gpu::Context{head(gpu::Type::kContext, record.contextId, green ? 1 : 0),
+                           record.deviceId, record.nullStreamId,
+                           green ? record.numMultiprocessors : 0u,
                            told ? record.parentContextId : 0u});
 }
 
-void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original) {
-  stream_.put(gpu::GraphNode{head(gpu::Type::kGraphNode, tid, type), static_cast<std::int64_t>(at), node, original});
+void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node,
+                   std::uint64_t original) {
+  stream_.put(gpu::GraphNode{head(gpu::Type::kGraphNode, tid, type), static_cast<std::int64_t>(at),
+                             node, original});
 }
 
 void Encoder::loss(gpu::LossKind kind, std::uint64_t count, const char* detail) {
   const std::size_t bytes = strnlen(detail, 1024);
-  stream_.put_with(
-      gpu::Loss{head(gpu::Type::kLoss, static_cast<std::uint32_t>(kind)), count, static_cast<std::uint32_t>(bytes), 0},
-      detail, bytes);
+  stream_.put_with(gpu::Loss{head(gpu::Type::kLoss, static_cast<std::uint32_t>(kind)), count,
+                             static_cast<std::uint32_t>(bytes), 0},
+                   detail, bytes);
 }
 
 void Encoder::info(const char* key, const char* value) {

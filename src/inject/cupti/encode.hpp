@@ -36,7 +36,8 @@ class FixedTable {
   [[nodiscard]] std::uint32_t find(const Key& key) const {
     if (slots_ == nullptr) return 0;
     std::uint32_t at = place(key);
-    while (slots_[at].id != 0 && std::memcmp(&slots_[at].key, &key, sizeof key) != 0) at = (at + 1) & (Capacity - 1);
+    while (slots_[at].id != 0 && std::memcmp(&slots_[at].key, &key, sizeof key) != 0)
+      at = (at + 1) & (Capacity - 1);
     return slots_[at].id;
   }
 
@@ -107,7 +108,8 @@ class NameTable {
   static constexpr std::uint32_t kSlots = 16384;
 
   static std::uint32_t place(const char* name) {
-    return static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 50) &
+    return static_cast<std::uint32_t>(
+               (reinterpret_cast<std::uintptr_t>(name) * 0x9e3779b97f4a7c15ull) >> 50) &
            (kSlots - 1);
   }
 
@@ -129,10 +131,10 @@ struct ModuleKey {
 using ModuleTable = FixedTable<ModuleKey, 65536>;
 using StreamTable = FixedTable<StreamKey, 16384>;
 
-/// CUPTI's structs have version suffixes and grew over time; only the encoder knows which release wrote what. From CUDA
-/// 12.0 to 13.0 every struct that is read grew at its end or in its padding, never in the middle (asserted in
-/// encode.cpp against the headers): a field is read where it has always been, and newer ones only where the library
-/// writes them.
+/// CUPTI's structs have version suffixes and grew over time; only the encoder knows which release
+/// wrote what. From CUDA 12.0 to 13.0 every struct that is read grew at its end or in its padding,
+/// never in the middle (asserted in encode.cpp against the headers): a field is read where it has
+/// always been, and newer ones only where the library writes them.
 class Encoder {
  public:
   explicit Encoder(GpuStream& stream) : stream_(stream) {}
@@ -140,13 +142,15 @@ class Encoder {
   /// Any record that CUPTI delivers; kinds that are not asked for are passed over.
   void activity(const Api& api, const CUpti_Activity& record);
   /// `end` 0: not known. `api_name` is asked for only the first time that a `cbid` is seen.
-  void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid, std::uint64_t start,
-              std::uint64_t end, std::uint32_t module = 0, std::uint32_t same = 0, wire::gpu::MadeBy made_by = {});
+  void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
+              std::uint64_t start, std::uint64_t end, std::uint32_t module = 0,
+              std::uint32_t same = 0, wire::gpu::MadeBy made_by = {});
   /// Of the call that was written last.
   void details(std::uint32_t correlation, const CallDetails& details);
   /// The number of a module in a chain; the same for the same names.
   std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
-  void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node, std::uint64_t original);
+  void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node,
+            std::uint64_t original);
   void loss(wire::gpu::LossKind kind, std::uint64_t count, const char* detail);
   void info(const char* key, const char* value);
   void info(const char* key, std::int64_t number);
@@ -168,7 +172,8 @@ class Encoder {
   std::uint32_t stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
   void kernel(const CUpti_ActivityKernel9& record);
   template <typename Struct>
-  void copy(const Struct& record, wire::gpu::Type type, std::uint8_t kind, std::uint8_t from = 0, std::uint8_t to = 0);
+  void copy(const Struct& record, wire::gpu::Type type, std::uint8_t kind, std::uint8_t from = 0,
+            std::uint8_t to = 0);
   void graph(const CUpti_ActivityGraphTrace& record);
   void device(const CUpti_ActivityDevice4& record);
   void context(const CUpti_ActivityContext2& record, std::uint32_t version);

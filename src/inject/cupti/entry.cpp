@@ -1,12 +1,14 @@
-// Where CUDA comes in: the driver loads the library that CUDA_INJECTION64_PATH names during cuInit and calls
-// InitializeInjection. A program that never initialises CUDA never comes here, and CUPTI is never loaded in it.
+// Where CUDA comes in: the driver loads the library that CUDA_INJECTION64_PATH names during cuInit
+// and calls InitializeInjection. A program that never initialises CUDA never comes here, and CUPTI
+// is never loaded in it.
 //
-// The stream is RANGESCOPE_DIR/<pid>.gpu; after an exec in the same process, <pid>.1.gpu and so on. Without
-// RANGESCOPE_DIR nothing is recorded. RANGESCOPE_CHAIN_CUDA names another injection library, which is started
-// afterwards.
+// The stream is RANGESCOPE_DIR/<pid>.gpu; after an exec in the same process, <pid>.1.gpu and so on.
+// Without RANGESCOPE_DIR nothing is recorded. RANGESCOPE_CHAIN_CUDA names another injection
+// library, which is started afterwards.
 //
-// `rangescope attach` loads the library into a program that runs, and has one of its threads call rangescope_attach. A
-// thread of ours then records until rangescope lets go of the lock of wire::kAttachLock, by its death too, and ends.
+// `rangescope attach` loads the library into a program that runs, and has one of its threads call
+// rangescope_attach. A thread of ours then records until rangescope lets go of the lock of
+// wire::kAttachLock, by its death too, and ends.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +67,8 @@ void trace_into(const char* folder, bool attached) {
 void start() {
   const char* folder = std::getenv(wire::kDir);
   // The NVTX side's capture makes the process known, also one that never opens a range.
-  if (folder != nullptr && folder[0] != '\0' && rangescope::inject::writer_start()) trace_into(folder, false);
+  if (folder != nullptr && folder[0] != '\0' && rangescope::inject::writer_start())
+    trace_into(folder, false);
 }
 
 // No descriptor stays open. What cannot be asked at the moment goes on.
@@ -85,7 +88,8 @@ void* record_attached(void*) {
   rangescope::inject::given_settings = attached_by;
   if (const char* folder = setting(wire::kDir); folder != nullptr) {
     char lock[4096];
-    std::snprintf(lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock, static_cast<int>(getpid()));
+    std::snprintf(lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock,
+                  static_cast<int>(getpid()));
     if (!is_let_go(lock)) trace_into(folder, true);
     while (!is_let_go(lock)) usleep(kLook_us);
     cupti::end_trace();
@@ -101,7 +105,8 @@ void start_chained() {
   if (other == nullptr || other[0] == '\0') return;
   void* library = dlopen(other, RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return;
-  if (auto* initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection")); initialize != nullptr)
+  if (auto* initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+      initialize != nullptr)
     initialize();
 }
 
@@ -121,8 +126,9 @@ __attribute__((constructor)) static void loaded() {
   rangescope_loaded = 1;
 }
 
-/// `settings` as given_settings (inject/nvtx/setting.hpp), of wire::kMostSettings bytes at most. Called on a thread of
-/// the program that waited in a system call: it starts a thread of ours, and returns.
+/// `settings` as given_settings (inject/nvtx/setting.hpp), of wire::kMostSettings bytes at most.
+/// Called on a thread of the program that waited in a system call: it starts a thread of ours, and
+/// returns.
 extern "C" __attribute__((visibility("default"))) void rangescope_attach(const char* settings) {
   using namespace rangescope::inject;
   const KeepErrno keep_errno;

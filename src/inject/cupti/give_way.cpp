@@ -36,16 +36,18 @@ void make_way(const void* caller) {
   const NoCancel no_cancel;
   const std::lock_guard<std::mutex> guard(one_at_a_time);
   Dl_info library{};
-  the_let_go(dladdr(caller, &library) != 0 && library.dli_fname != nullptr ? library.dli_fname : "the program");
+  the_let_go(dladdr(caller, &library) != 0 && library.dli_fname != nullptr ? library.dli_fname
+                                                                           : "the program");
 }
 
-CUptiResult CUPTIAPI subscribe_v1(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user) {
+CUptiResult CUPTIAPI subscribe_v1(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                                  void* user) {
   make_way(__builtin_return_address(0));
   return the_api->cuptiSubscribe(handle, callback, user);
 }
 
-CUptiResult CUPTIAPI subscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user,
-                                  CUpti_SubscriberParams* parameters) {
+CUptiResult CUPTIAPI subscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                                  void* user, CUpti_SubscriberParams* parameters) {
   const auto* asked = reinterpret_cast<const SubscriberParameters*>(parameters);
   if (!we_share || asked == nullptr || asked->bytes < sizeof *asked || asked->shared == 0)
     make_way(__builtin_return_address(0));
@@ -84,21 +86,31 @@ struct Imports {
 
 Imports imports_of(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
   Imports imports;
-  const auto at = [&](ElfW(Addr) address) { return address < info.dlpi_addr ? address + info.dlpi_addr : address; };
+  const auto at = [&](ElfW(Addr) address) {
+    return address < info.dlpi_addr ? address + info.dlpi_addr : address;
+  };
   for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
     switch (entry->d_tag) {
-      case DT_SYMTAB: imports.symbols = reinterpret_cast<const ElfW(Sym)*>(at(entry->d_un.d_ptr)); break;
+      case DT_SYMTAB:
+        imports.symbols = reinterpret_cast<const ElfW(Sym)*>(at(entry->d_un.d_ptr));
+        break;
       case DT_STRTAB: imports.names = reinterpret_cast<const char*>(at(entry->d_un.d_ptr)); break;
-      case DT_JMPREL: imports.calls = reinterpret_cast<const ElfW(Rela)*>(at(entry->d_un.d_ptr)); break;
-      case DT_RELA: imports.data = reinterpret_cast<const ElfW(Rela)*>(at(entry->d_un.d_ptr)); break;
+      case DT_JMPREL:
+        imports.calls = reinterpret_cast<const ElfW(Rela)*>(at(entry->d_un.d_ptr));
+        break;
+      case DT_RELA:
+        imports.data = reinterpret_cast<const ElfW(Rela)*>(at(entry->d_un.d_ptr));
+        break;
       case DT_PLTRELSZ: imports.call_bytes = entry->d_un.d_val; break;
       case DT_RELASZ: imports.data_bytes = entry->d_un.d_val; break;
       case DT_RELACOUNT: imports.relative = entry->d_un.d_val; break;
       default: break;
     }
   }
-  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL && imports.names != nullptr; ++entry) {
-    if (entry->d_tag == DT_NEEDED && std::strstr(imports.names + entry->d_un.d_val, "libcupti.so") != nullptr)
+  for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL && imports.names != nullptr;
+       ++entry) {
+    if (entry->d_tag == DT_NEEDED &&
+        std::strstr(imports.names + entry->d_un.d_val, "libcupti.so") != nullptr)
       imports.of_cupti = true;
   }
   return imports;
@@ -106,9 +118,11 @@ Imports imports_of(const dl_phdr_info& info, const ElfW(Dyn) * dynamic) {
 
 bool is_of_the_table(std::uint64_t relocation) {
 #if defined(__x86_64__)
-  return ELF64_R_TYPE(relocation) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(relocation) == R_X86_64_GLOB_DAT;
+  return ELF64_R_TYPE(relocation) == R_X86_64_JUMP_SLOT ||
+         ELF64_R_TYPE(relocation) == R_X86_64_GLOB_DAT;
 #elif defined(__aarch64__)
-  return ELF64_R_TYPE(relocation) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(relocation) == R_AARCH64_GLOB_DAT;
+  return ELF64_R_TYPE(relocation) == R_AARCH64_JUMP_SLOT ||
+         ELF64_R_TYPE(relocation) == R_AARCH64_GLOB_DAT;
 #else
   return false;
 #endif
@@ -155,7 +169,8 @@ void keep_way() {
   while (slot_count > 0) {
     --slot_count;
     const Slot& slot = slots[slot_count];
-    if (library_of(slot.place) == slot.library) (void)write_slot(slot, slot.before);  // it may have been unloaded
+    if (library_of(slot.place) == slot.library)
+      (void)write_slot(slot, slot.before);  // it may have been unloaded
   }
 }
 

@@ -15,7 +15,8 @@ namespace {
 // Beyond the program's own RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends it.
 bool allowed(std::uint64_t size) {
   rlimit limit{};
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         size <= limit.rlim_cur;
 }
 
 // The whole of it or nothing: the number of bytes that were taken.
@@ -63,11 +64,13 @@ unsigned char* GpuStream::room(const wire::gpu::RecordHeader& head, std::size_t 
 }
 
 void GpuStream::put(const void* record, std::size_t bytes) {
-  if (unsigned char* at = room(*static_cast<const wire::gpu::RecordHeader*>(record), bytes); at != nullptr)
+  if (unsigned char* at = room(*static_cast<const wire::gpu::RecordHeader*>(record), bytes);
+      at != nullptr)
     std::memcpy(at, record, bytes);
 }
 
-void GpuStream::put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const void* extra, std::size_t extra_bytes) {
+void GpuStream::put_with(wire::gpu::RecordHeader& head, std::size_t bytes, const void* extra,
+                         std::size_t extra_bytes) {
   const std::size_t all = (bytes + extra_bytes + 7) / 8 * 8;
   head.words = static_cast<std::uint16_t>(all / 8);
   if (unsigned char* at = room(head, all); at != nullptr) {
@@ -87,7 +90,8 @@ void GpuStream::flush() {
   const int file = allowed(written_ + bytes) ? ::open(path_, O_WRONLY | O_CLOEXEC) : -1;
   bool whole = false;
   if (file >= 0) {
-    whole = ::lseek(file, static_cast<off_t>(written_), SEEK_SET) >= 0 && write_all(file, block_, bytes) == bytes;
+    whole = ::lseek(file, static_cast<off_t>(written_), SEEK_SET) >= 0 &&
+            write_all(file, block_, bytes) == bytes;
     if (!whole && ::ftruncate(file, static_cast<off_t>(written_)) != 0) {
       // The torn block stays: the reader cuts it, or the next one overwrites it.
     }

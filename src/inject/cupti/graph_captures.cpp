@@ -7,8 +7,8 @@ namespace rangescope::inject::cupti {
 
 bool GraphCaptures::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
   if (std::find(std::begin(kCalls), std::end(kCalls), cbid) == std::end(kCalls)) return false;
-  const bool ends =
-      cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture || cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
+  const bool ends = cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture ||
+                    cbid == CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz;
   if (call.callbackSite == CUPTI_API_ENTER) {
     if (!ends) count_.fetch_add(1);
     return !ends;
@@ -19,9 +19,10 @@ bool GraphCaptures::observe(std::uint32_t cbid, const CUpti_CallbackData& call) 
     if (answer != CUDA_SUCCESS) one_less();
     return false;
   }
-  // A capture that had been broken ends with an error too; these say that there was none, or that it goes on.
-  if (answer != CUDA_ERROR_INVALID_VALUE && answer != CUDA_ERROR_ILLEGAL_STATE && answer != CUDA_ERROR_INVALID_HANDLE &&
-      answer != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
+  // A capture that had been broken ends with an error too; these say that there was none, or that
+  // it goes on.
+  if (answer != CUDA_ERROR_INVALID_VALUE && answer != CUDA_ERROR_ILLEGAL_STATE &&
+      answer != CUDA_ERROR_INVALID_HANDLE && answer != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
     one_less();
   }
   return false;

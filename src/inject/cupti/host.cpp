@@ -8,7 +8,8 @@
 namespace rangescope::inject::cupti {
 namespace {
 
-bool refuse(const HostApi& api, const char* call, CUptiResult result, char* why, std::size_t why_bytes) {
+bool refuse(const HostApi& api, const char* call, CUptiResult result, char* why,
+            std::size_t why_bytes) {
   std::snprintf(why, why_bytes, "%s: %s", call, api.api->text(result));
   return false;
 }
@@ -46,43 +47,51 @@ bool HostApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   return RANGESCOPE_CUPTI_HOST(RANGESCOPE_CUPTI_NEED) true;
 }
 
-bool Host::open(const HostApi& api, const char* chip, const Bytes* availability, char* why, std::size_t why_bytes) {
+bool Host::open(const HostApi& api, const char* chip, const Bytes* availability, char* why,
+                std::size_t why_bytes) {
   close();
   api_ = &api;
   availability_ = availability;
   std::snprintf(chip_, sizeof chip_, "%s", chip);
-  CUpti_Profiler_Host_Initialize_Params params = {CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_Initialize_Params params = {
+      CUpti_Profiler_Host_Initialize_Params_STRUCT_SIZE};
   params.profilerType = CUPTI_PROFILER_TYPE_RANGE_PROFILER;
   params.pChipName = chip;
   params.pCounterAvailabilityImage =
       availability != nullptr && availability->size() != 0 ? availability->data() : nullptr;
   const CUptiResult result = api.cuptiProfilerHostInitialize(&params);
-  if (result != CUPTI_SUCCESS) return refuse(api, "cuptiProfilerHostInitialize", result, why, why_bytes);
+  if (result != CUPTI_SUCCESS)
+    return refuse(api, "cuptiProfilerHostInitialize", result, why, why_bytes);
   object_ = params.pHostObject;
   return true;
 }
 
 void Host::close() {
   if (object_ == nullptr) return;
-  CUpti_Profiler_Host_Deinitialize_Params params = {CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_Deinitialize_Params params = {
+      CUpti_Profiler_Host_Deinitialize_Params_STRUCT_SIZE};
   params.pHostObject = std::exchange(object_, nullptr);
   api_->cuptiProfilerHostDeinitialize(&params);
 }
 
-bool Host::add(const char* const* metrics, std::size_t count, bool* refused, char* why, std::size_t why_bytes) {
+bool Host::add(const char* const* metrics, std::size_t count, bool* refused, char* why,
+               std::size_t why_bytes) {
   const auto take = [&](const Host& host, const char* const* names, std::size_t number) {
-    CUpti_Profiler_Host_ConfigAddMetrics_Params params = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
+    CUpti_Profiler_Host_ConfigAddMetrics_Params params = {
+        CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
     params.pHostObject = host.object_;
     params.ppMetricNames = const_cast<const char**>(names);
     params.numMetrics = number;
     return api_->cuptiProfilerHostConfigAddMetrics(&params);
   };
-  // All in one call: what is added call by call is scheduled call by call, and shares no pass (28 instead of 9,
-  // CUDA 13.0).
+  // All in one call: what is added call by call is scheduled call by call, and shares no pass (28
+  // instead of 9, CUDA 13.0).
   const CUptiResult result = take(*this, metrics, count);
   if (result == CUPTI_SUCCESS) return true;
-  std::snprintf(why, why_bytes, "they cannot be counted in one configuration: %s", api_->api->text(result));
-  // A failed call spoils the object (seen with CUDA 13.0): each metric is asked about in one of its own.
+  std::snprintf(why, why_bytes, "they cannot be counted in one configuration: %s",
+                api_->api->text(result));
+  // A failed call spoils the object (seen with CUDA 13.0): each metric is asked about in one of its
+  // own.
   for (std::size_t i = count; i-- > 0;) {
     Host alone;
     if (!alone.open(*api_, chip_, availability_, why, why_bytes)) return false;
@@ -94,32 +103,40 @@ bool Host::add(const char* const* metrics, std::size_t count, bool* refused, cha
 }
 
 bool Host::config(Bytes& image, std::size_t& passes, char* why, std::size_t why_bytes) {
-  CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_GetConfigImageSize_Params size = {
+      CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
   size.pHostObject = object_;
   CUptiResult result = api_->cuptiProfilerHostGetConfigImageSize(&size);
-  if (result != CUPTI_SUCCESS) return refuse(*api_, "cuptiProfilerHostGetConfigImageSize", result, why, why_bytes);
+  if (result != CUPTI_SUCCESS)
+    return refuse(*api_, "cuptiProfilerHostGetConfigImageSize", result, why, why_bytes);
   if (!image.resize(size.configImageSize)) {
-    std::snprintf(why, why_bytes, "no memory for a configuration of %zu bytes", size.configImageSize);
+    std::snprintf(why, why_bytes, "no memory for a configuration of %zu bytes",
+                  size.configImageSize);
     return false;
   }
-  CUpti_Profiler_Host_GetConfigImage_Params get = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_GetConfigImage_Params get = {
+      CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
   get.pHostObject = object_;
   get.configImageSize = image.size();
   get.pConfigImage = image.data();
   result = api_->cuptiProfilerHostGetConfigImage(&get);
-  if (result != CUPTI_SUCCESS) return refuse(*api_, "cuptiProfilerHostGetConfigImage", result, why, why_bytes);
-  CUpti_Profiler_Host_GetNumOfPasses_Params number = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
+  if (result != CUPTI_SUCCESS)
+    return refuse(*api_, "cuptiProfilerHostGetConfigImage", result, why, why_bytes);
+  CUpti_Profiler_Host_GetNumOfPasses_Params number = {
+      CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
   number.configImageSize = image.size();
   number.pConfigImage = image.data();
   result = api_->cuptiProfilerHostGetNumOfPasses(&number);
-  if (result != CUPTI_SUCCESS) return refuse(*api_, "cuptiProfilerHostGetNumOfPasses", result, why, why_bytes);
+  if (result != CUPTI_SUCCESS)
+    return refuse(*api_, "cuptiProfilerHostGetNumOfPasses", result, why, why_bytes);
   passes = number.numOfPasses;
   return true;
 }
 
-bool Host::evaluate(const Bytes& image, std::size_t index, const char* const* metrics, std::size_t count,
-                    double* values) {
-  CUpti_Profiler_Host_EvaluateToGpuValues_Params params = {CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
+bool Host::evaluate(const Bytes& image, std::size_t index, const char* const* metrics,
+                    std::size_t count, double* values) {
+  CUpti_Profiler_Host_EvaluateToGpuValues_Params params = {
+      CUpti_Profiler_Host_EvaluateToGpuValues_Params_STRUCT_SIZE};
   params.pHostObject = object_;
   params.pCounterDataImage = image.data();
   params.counterDataImageSize = image.size();

@@ -1,8 +1,8 @@
-// CUPTI's profiler host: what metrics a chip has, what programming they need, and what counter data mean. It needs no
-// GPU and no context.
+// CUPTI's profiler host: what metrics a chip has, what programming they need, and what counter data
+// mean. It needs no GPU and no context.
 //
-// A host object holds a configuration that only grows, so one is made for each set of metrics. Names are kept by CUPTI
-// as pointers: they must outlive the object (seen with CUDA 13.0).
+// A host object holds a configuration that only grows, so one is made for each set of metrics.
+// Names are kept by CUPTI as pointers: they must outlive the object (seen with CUDA 13.0).
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,8 @@ struct HostApi {
 #undef RANGESCOPE_CUPTI_MEMBER
   const Api* api = nullptr;
 
-  /// False, and the missing function's name in `why`, when the library has no profiler host (CUDA before 12.6).
+  /// False, and the missing function's name in `why`, when the library has no profiler host (CUDA
+  /// before 12.6).
   [[nodiscard]] bool load(const Api& cupti, char* why, std::size_t why_bytes);
 };
 
@@ -64,19 +65,19 @@ class Host {
   ~Host() { close(); }
 
   /// `availability` is the counter availability image of a context, used until add(), or null.
-  [[nodiscard]] bool open(const HostApi& api, const char* chip, const Bytes* availability, char* why,
-                          std::size_t why_bytes);
+  [[nodiscard]] bool open(const HostApi& api, const char* chip, const Bytes* availability,
+                          char* why, std::size_t why_bytes);
   void close();
 
-  /// Adds a set of metrics, once. On failure false, and `refused` says of each whether it is refused by itself; if none
-  /// is, they cannot be counted in one configuration.
+  /// Adds a set of metrics, once. On failure false, and `refused` says of each whether it is
+  /// refused by itself; if none is, they cannot be counted in one configuration.
   [[nodiscard]] bool add(const char* const* metrics, std::size_t count, bool* refused, char* why,
                          std::size_t why_bytes);
   [[nodiscard]] bool config(Bytes& image, std::size_t& passes, char* why, std::size_t why_bytes);
-  /// Values of range `index` of a complete counter data image; 0 where CUPTI cannot compute one never happens: NaN
-  /// does.
-  [[nodiscard]] bool evaluate(const Bytes& image, std::size_t index, const char* const* metrics, std::size_t count,
-                              double* values);
+  /// Values of range `index` of a complete counter data image; 0 where CUPTI cannot compute one
+  /// never happens: NaN does.
+  [[nodiscard]] bool evaluate(const Bytes& image, std::size_t index, const char* const* metrics,
+                              std::size_t count, double* values);
   [[nodiscard]] CUpti_Profiler_Host_Object* object() const { return object_; }
 
  private:

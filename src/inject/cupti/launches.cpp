@@ -46,7 +46,8 @@ std::uint8_t* BufferPool::take() {
   if (free_count_ > 0) return free_[--free_count_];
   if (made_ == kMost) return nullptr;
   // Populated at once: the first touch of a page would otherwise cost the launching thread a fault.
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   ++made_;
   return static_cast<std::uint8_t*>(memory);

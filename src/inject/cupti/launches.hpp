@@ -88,8 +88,8 @@ class LaunchLog {
 
 class BufferPool {
  public:
-  static constexpr std::size_t kBytes = std::size_t{1}
-                                        << 20;  ///< 4,800 kernels; 256 KiB to 8 MiB cost the same a launch
+  static constexpr std::size_t kBytes =
+      std::size_t{1} << 20;  ///< 4,800 kernels; 256 KiB to 8 MiB cost the same a launch
   static constexpr std::size_t kMost = 40;
 
   /// A zeroed buffer of kBytes, or null when all are out or memory is short.

@@ -1,5 +1,6 @@
-// Built instead of the other files of this folder where the CUPTI headers are absent: CUDA's injection entry is there,
-// so that a program started with CUDA_INJECTION64_PATH runs as ever, and the capture says why it holds no GPU activity.
+// Built instead of the other files of this folder where the CUPTI headers are absent: CUDA's
+// injection entry is there, so that a program started with CUDA_INJECTION64_PATH runs as ever, and
+// the capture says why it holds no GPU activity.
 #include <unistd.h>
 
 #include <cstdio>
@@ -32,8 +33,10 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     static constexpr char kWhy[] =
         "this rangescope was built without CUPTI's headers; build it where the CUDA toolkit is";
     stream.put_with(
-        gpu::Loss{
-            {gpu::Type::kLoss, 0, 0, static_cast<std::uint32_t>(gpu::LossKind::kUnavailable)}, 0, sizeof kWhy - 1, 0},
+        gpu::Loss{{gpu::Type::kLoss, 0, 0, static_cast<std::uint32_t>(gpu::LossKind::kUnavailable)},
+                  0,
+                  sizeof kWhy - 1,
+                  0},
         kWhy, sizeof kWhy - 1);
     stream.close();
   }

@@ -34,8 +34,9 @@ struct Remembered {
   bool known;
 };
 
-// What a thread needs, in pages of its own: room for thread-local variables of loaded libraries is scarce (glibc's
-// static TLS), and a signal handler that interrupted malloc may be the first to come here.
+// What a thread needs, in pages of its own: room for thread-local variables of loaded libraries is
+// scarce (glibc's static TLS), and a signal handler that interrupted malloc may be the first to
+// come here.
 struct Mine {
   Active active[kMostActive];
   std::size_t count;
@@ -104,11 +105,13 @@ void finish_kernel_session(Context& context) {
 
 void note_time(Target& target) {
   const std::int64_t now = monotonic_ns();
-  if (target.last_ns != 0 && now - target.last_ns > target.longest_gap_ns) target.longest_gap_ns = now - target.last_ns;
+  if (target.last_ns != 0 && now - target.last_ns > target.longest_gap_ns)
+    target.longest_gap_ns = now - target.last_ns;
   target.last_ns = now;
 }
 
-// The program is run again for ranges that come too seldom: each occurrence counts, so it waits for the hardware.
+// The program is run again for ranges that come too seldom: each occurrence counts, so it waits for
+// the hardware.
 void wait_until_armed(Collector& c, Context& context, std::uint32_t target) {
   constexpr std::int64_t kMost = 60000000000, kSlice = 100000000;
   const std::int64_t until = monotonic_ns() + kMost;
@@ -123,9 +126,10 @@ void wait_until_armed(Collector& c, Context& context, std::uint32_t target) {
   }
 }
 
-// Waits, for as long as the plan allows, where that lets the occurrence be measured: programming the hardware for a
-// pass takes some 20 ms, and a short program would be over by then. The profiler of a new context, some 0.3 s, is
-// waited for in any case: a program that ended meanwhile would take CUPTI away under it (seen on an H200).
+// Waits, for as long as the plan allows, where that lets the occurrence be measured: programming
+// the hardware for a pass takes some 20 ms, and a short program would be over by then. The profiler
+// of a new context, some 0.3 s, is waited for in any case: a program that ended meanwhile would
+// take CUPTI away under it (seen on an H200).
 void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
   constexpr std::int64_t kMostForContext = 5000000000, kSlice = 20000000;
   const std::int64_t begin = monotonic_ns();
@@ -135,8 +139,8 @@ void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
     wait_for(c.idle, c.lock, kSlice);
   }
   const std::int64_t until = monotonic_ns() + c.plan.arm_wait_ms * 1000000;
-  while (context.state == Context::State::kReady && context.mux->worth_waiting(target) && monotonic_ns() < until &&
-         !c.stop) {
+  while (context.state == Context::State::kReady && context.mux->worth_waiting(target) &&
+         monotonic_ns() < until && !c.stop) {
     pthread_cond_signal(&c.wake);
     wait_for(c.idle, c.lock, kSlice);
   }
@@ -145,11 +149,13 @@ void wait_for_hardware(Collector& c, Context& context, std::uint32_t target) {
   context.before[target].waited_ns += waited();
 }
 
-void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, int level, std::uint64_t id) {
+void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, int level,
+                      std::uint64_t id) {
   Mine& my = *mine();
   if (my.count == kMostActive) return;
   CUcontext current = nullptr;
-  if (c.declined.load() || c.driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return;
+  if (c.declined.load() || c.driver.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr)
+    return;
   Active active{nullptr, target, domain, level, id, 0, false, 0};
   bool kernels = false, looked_at = false;
   {
@@ -175,14 +181,17 @@ void begin_occurrence(Collector& c, std::uint32_t target, std::uint32_t domain, 
     if (context->mux->next_work_is_due()) pthread_cond_signal(&c.wake);
   }
   if (active.measured && !kernels) active.context->flush.run(c.driver, nullptr);
-  if (looked_at) active.recording = active.context->recorder.begin(active.measured && kernels, active.measured);
+  if (looked_at)
+    active.recording = active.context->recorder.begin(active.measured && kernels, active.measured);
   if (active.measured) {
     // Work that is still running would be counted in.
     c.driver.cuCtxSynchronize();
     char name[24];
     std::snprintf(name, sizeof name, "o%u", active.context->in_session++);
     Context& in = *active.context;
-    const bool good = c.plan.pc ? in.pc.start() : kernels ? in.profiler.start() : in.profiler.push(name);
+    const bool good = c.plan.pc ? in.pc.start()
+                      : kernels ? in.profiler.start()
+                                : in.profiler.push(name);
     if (c.plan.pc && (c.declined.load() || c.captures.any())) (void)in.pc.stop();  // meanwhile
     if (!good) {
       const Locked locked(c);
@@ -206,7 +215,8 @@ void end_occurrence(Collector& c, std::size_t at) {
   bool good = true;
   Context& context = *active.context;
   const bool captures =
-      c.captures.any();  // began inside and goes on: nobody may wait for the work that is to be counted
+      c.captures
+          .any();  // began inside and goes on: nobody may wait for the work that is to be counted
   if (active.measured && !captures) {
     c.driver.cuCtxSynchronize();
     if (!context.kernels) good = c.plan.pc ? context.pc.stop() : context.profiler.pop();
@@ -228,10 +238,11 @@ void end_occurrence(Collector& c, std::size_t at) {
   // CUPTI fails on graphs after seconds; the tally says so.
   if (context.kernels && c.targets[active.target].has_graphs) context.mux->drop(active.target);
   if (active.measured && context.kernels && !captures) finish_kernel_session(context);
-  // The timeline has seen this range often enough once it has settled and was traced a few times more; while another
-  // context's counters keep it paused, it sees nothing.
-  if (c.plan.trace_first > 0 && (c.paused || context.mux->tally(active.target).occurrences >=
-                                                 c.plan.trace_first + (c.plan.skip_first < 0 ? kSettledTraces : 0))) {
+  // The timeline has seen this range often enough once it has settled and was traced a few times
+  // more; while another context's counters keep it paused, it sees nothing.
+  if (c.plan.trace_first > 0 &&
+      (c.paused || context.mux->tally(active.target).occurrences >=
+                       c.plan.trace_first + (c.plan.skip_first < 0 ? kSettledTraces : 0))) {
     context.mux->trace_done();
   }
   pthread_cond_signal(&c.wake);
@@ -259,7 +270,8 @@ class Visit {
 void on_push(const Event& event, int level) {
   const Visit visit;
   RangePath path;
-  if (visit.collector == nullptr || !path_of_push(event, visit.collector->plan.by_payload, path)) return;
+  if (visit.collector == nullptr || !path_of_push(event, visit.collector->plan.by_payload, path))
+    return;
   const std::uint32_t target = target_of(*visit.collector, path, false);
   if (target != kNoTarget) begin_occurrence(*visit.collector, target, event.domain, level, 0);
 }
@@ -270,7 +282,8 @@ void on_pop(std::uint32_t domain, int level) {
   if (visit.collector == nullptr) return;
   for (std::size_t i = tl_mine->count; i-- > 0;) {
     const Active& active = tl_mine->active[i];
-    if (active.id == 0 && active.domain == domain && active.level == level) return end_occurrence(*visit.collector, i);
+    if (active.id == 0 && active.domain == domain && active.level == level)
+      return end_occurrence(*visit.collector, i);
   }
 }
 
@@ -298,7 +311,8 @@ constexpr RangeObserver kObserver = {on_push, on_pop, on_start, on_end};
 
 Context* context_of(Collector& c, CUcontext current) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    if (c.contexts[i].context == current && c.contexts[i].state != Context::State::kGone) return &c.contexts[i];
+    if (c.contexts[i].context == current && c.contexts[i].state != Context::State::kGone)
+      return &c.contexts[i];
   }
   if (c.context_count == kMostContexts) {
     ++c.beyond;

@@ -18,17 +18,22 @@ namespace rangescope::inject::cupti {
 namespace wired = wire::pc;
 namespace {
 
-// Reasons that count each sample once; beside each is one that ends in _not_issued, of the same samples.
+// Reasons that count each sample once; beside each is one that ends in _not_issued, of the same
+// samples.
 constexpr char kReason[] = "smsp__pcsamp_warps_issue_stalled_";
 constexpr char kAgain[] = "_not_issued";
-constexpr std::size_t kFetched = 8192, kTheirs = 65536;  // PCs at once, and that CUPTI may hold back
+constexpr std::size_t kFetched = 8192,
+                      kTheirs = 65536;  // PCs at once, and that CUPTI may hold back
 constexpr std::size_t kScratch = std::size_t{16} << 20;  // CUPTI's for decoding
-// CUPTI passes through it after each kernel: 2.7 ms with 32 MiB, 6.3 ms with its own choice of 512 (H200, CUDA 13.0).
-constexpr std::size_t kLeastHardware = std::size_t{32} << 20, kMostHardware = std::size_t{512} << 20;
+// CUPTI passes through it after each kernel: 2.7 ms with 32 MiB, 6.3 ms with its own choice of 512
+// (H200, CUDA 13.0).
+constexpr std::size_t kLeastHardware = std::size_t{32} << 20,
+                      kMostHardware = std::size_t{512} << 20;
 constexpr std::uint32_t kSince = 22;  // CUPTI of CUDA 12.4
 constexpr int kDriverSince = 12090;
 
-static_assert(offsetof(CUpti_PCSamplingPCData, correlationId) == 56, "as CUPTI 12.4 and later have it");
+static_assert(offsetof(CUpti_PCSamplingPCData, correlationId) == 56,
+              "as CUPTI 12.4 and later have it");
 
 // A module's code. Copies: what the callback points to is the program's, and a library may free it.
 struct Module {
@@ -47,7 +52,8 @@ bool has_lines(const void* code, std::size_t bytes) {
   Elf64_Ehdr head;
   if (code == nullptr || bytes < sizeof head) return false;
   std::memcpy(&head, at, sizeof head);
-  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr)) return false;
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr))
+    return false;
   const auto section = [&](std::size_t i, Elf64_Shdr& out) {
     const std::size_t where = head.e_shoff + i * sizeof out;
     if (head.e_shoff > bytes || where > bytes - sizeof out) return false;
@@ -55,7 +61,8 @@ bool has_lines(const void* code, std::size_t bytes) {
     return true;
   };
   Elf64_Shdr names, one;
-  if (!section(head.e_shstrndx, names) || names.sh_offset > bytes || names.sh_size > bytes - names.sh_offset)
+  if (!section(head.e_shstrndx, names) || names.sh_offset > bytes ||
+      names.sh_size > bytes - names.sh_offset)
     return false;
   constexpr char kLines[] = ".debug_line";
   for (std::size_t i = 0; i < head.e_shnum && section(i, one); ++i) {
@@ -99,9 +106,10 @@ void find_line(const PcApi& api, const CUpti_PCSamplingPCData& pc, Line& line) {
   params.pcOffset = pc.pcOffset;
   const bool found = api.cuptiGetSassToSourceCorrelation(&params) == CUPTI_SUCCESS;
   if (found && params.fileName != nullptr && params.lineNumber > 0) {
-    const bool whole = params.fileName[0] == '/' || params.dirName == nullptr || params.dirName[0] == '\0';
-    std::snprintf(line.file, sizeof line.file, "%s%s%s", whole ? "" : params.dirName, whole ? "" : "/",
-                  params.fileName);
+    const bool whole =
+        params.fileName[0] == '/' || params.dirName == nullptr || params.dirName[0] == '\0';
+    std::snprintf(line.file, sizeof line.file, "%s%s%s", whole ? "" : params.dirName,
+                  whole ? "" : "/", params.fileName);
     line.number = params.lineNumber;
   }
   std::free(params.fileName);
@@ -112,15 +120,18 @@ void find_line(const PcApi& api, const CUpti_PCSamplingPCData& pc, Line& line) {
 std::uint32_t text_of(PcDefined& defined, Encoder& encoder, const char* text) {
   const std::size_t bytes = std::strlen(text);
   const std::uint64_t hash = fnv1a(text, bytes);
-  const PcDefined::Text key{{static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
+  const PcDefined::Text key{
+      {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = defined.texts.find(key);
   if (id == 0) defined.texts.add(key, id = encoder.text_id(text, bytes));
   return id;
 }
 
-// Readers take what occurrences took longer meanwhile out of their times, as where the timeline is paused.
+// Readers take what occurrences took longer meanwhile out of their times, as where the timeline is
+// paused.
 void note_slow(bool ends) {
-  const wire::counters::Activity record{wire::gpu::head(wire::counters::Type::kActivity, 0, ends ? 1 : 0), now_ns()};
+  const wire::counters::Activity record{
+      wire::gpu::head(wire::counters::Type::kActivity, 0, ends ? 1 : 0), now_ns()};
   with_stream([&](Encoder&, GpuStream& stream) { stream.put(record); });
 }
 
@@ -139,15 +150,18 @@ bool PcApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   const int driver = driver_version();
   char name[32];
   if (cupti.version < kSince) {
-    std::snprintf(why, why_bytes,
-                  "no program-counter samples: CUPTI %s does not name the kernel of a sample; take that of "
-                  "CUDA 12.4 or newer (RANGESCOPE_CUPTI)",
-                  version_name(cupti.version, name, sizeof name));
+    std::snprintf(
+        why, why_bytes,
+        "no program-counter samples: CUPTI %s does not name the kernel of a sample; take that of "
+        "CUDA 12.4 or newer (RANGESCOPE_CUPTI)",
+        version_name(cupti.version, name, sizeof name));
     return false;
   }
   if (driver < kDriverSince) {
-    std::snprintf(why, why_bytes, "no samples of the program counter: the driver is of CUDA %d.%d, and that takes 12.9",
-                  driver / 1000, driver % 1000 / 10);
+    std::snprintf(
+        why, why_bytes,
+        "no samples of the program counter: the driver is of CUDA %d.%d, and that takes 12.9",
+        driver / 1000, driver % 1000 / 10);
     return false;
   }
   return RANGESCOPE_CUPTI_PC(RANGESCOPE_CUPTI_NEED) true;
@@ -168,30 +182,35 @@ void keep_module(const CUpti_ModuleResourceData& module) {
 
 bool PcSampler::check(CUptiResult result, const char* call) {
   if (result == CUPTI_SUCCESS) return true;
-  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice_of(result));
+  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result),
+                advice_of(result));
   return false;
 }
 
 bool PcSampler::find_reasons() {
   std::size_t count = 0;
-  auto number =
-      for_context<CUpti_PCSamplingGetNumStallReasonsParams>(CUpti_PCSamplingGetNumStallReasonsParamsSize, context_);
+  auto number = for_context<CUpti_PCSamplingGetNumStallReasonsParams>(
+      CUpti_PCSamplingGetNumStallReasonsParamsSize, context_);
   number.numStallReasons = &count;
-  if (!check(api_->cuptiPCSamplingGetNumStallReasons(&number), "cuptiPCSamplingGetNumStallReasons")) return false;
+  if (!check(api_->cuptiPCSamplingGetNumStallReasons(&number), "cuptiPCSamplingGetNumStallReasons"))
+    return false;
   if (count > kMostReasons) count = kMostReasons;
   static char text[kMostReasons][CUPTI_STALL_REASON_STRING_SIZE];  // of the worker
   char* names[kMostReasons];
   std::uint32_t ids[kMostReasons] = {};
   for (std::size_t i = 0; i < count; ++i) names[i] = text[i];
-  auto get = for_context<CUpti_PCSamplingGetStallReasonsParams>(CUpti_PCSamplingGetStallReasonsParamsSize, context_);
+  auto get = for_context<CUpti_PCSamplingGetStallReasonsParams>(
+      CUpti_PCSamplingGetStallReasonsParamsSize, context_);
   get.numStallReasons = count;
   get.stallReasonIndex = ids;
   get.stallReasons = names;
-  if (!check(api_->cuptiPCSamplingGetStallReasons(&get), "cuptiPCSamplingGetStallReasons")) return false;
+  if (!check(api_->cuptiPCSamplingGetStallReasons(&get), "cuptiPCSamplingGetStallReasons"))
+    return false;
   reason_count_ = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bytes = std::strlen(names[i]);
-    const bool again = bytes >= sizeof kAgain && std::strcmp(names[i] + bytes - (sizeof kAgain - 1), kAgain) == 0;
+    const bool again =
+        bytes >= sizeof kAgain && std::strcmp(names[i] + bytes - (sizeof kAgain - 1), kAgain) == 0;
     if (again || std::strncmp(names[i], kReason, sizeof kReason - 1) != 0) continue;
     reasons_[reason_count_++] = ids[i];
     if (ids[i] >= std::size(defined_->reasons) || defined_->reasons[ids[i]]) continue;
@@ -199,10 +218,12 @@ bool PcSampler::find_reasons() {
     const char* name = names[i] + sizeof kReason - 1;
     const auto length = static_cast<std::uint32_t>(std::strlen(name));
     with_stream([&](Encoder&, GpuStream& stream) {
-      stream.put_with(wire::gpu::Name{wire::gpu::head(wired::Type::kReason, ids[i]), length, 0}, name, length);
+      stream.put_with(wire::gpu::Name{wire::gpu::head(wired::Type::kReason, ids[i]), length, 0},
+                      name, length);
     });
   }
-  if (reason_count_ == 0) std::snprintf(error_, sizeof error_, "CUPTI names no stall reason that is known here");
+  if (reason_count_ == 0)
+    std::snprintf(error_, sizeof error_, "CUPTI names no stall reason that is known here");
   return reason_count_ > 0;
 }
 
@@ -222,7 +243,8 @@ bool PcSampler::make(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) c
 }
 
 bool PcSampler::configure() {
-  if (our_room_.size() == 0 && (!make(ours_, our_room_, kFetched) || !make(theirs_, their_room_, kTheirs))) {
+  if (our_room_.size() == 0 &&
+      (!make(ours_, our_room_, kFetched) || !make(theirs_, their_room_, kTheirs))) {
     std::snprintf(error_, sizeof error_, "no memory for samples");
     return false;
   }
@@ -230,7 +252,8 @@ bool PcSampler::configure() {
   set[0].attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON;
   set[0].attributeData.stallReasonData = {reason_count_, reasons_};
   set[1].attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE;
-  set[1].attributeData.collectionModeData.collectionMode = CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
+  set[1].attributeData.collectionModeData.collectionMode =
+      CUPTI_PC_SAMPLING_COLLECTION_MODE_KERNEL_SERIALIZED;
   set[2].attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL;
   set[2].attributeData.enableStartStopControlData.enableStartStopControl = 1;
   set[3].attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER;
@@ -239,18 +262,20 @@ bool PcSampler::configure() {
   set[4].attributeData.scratchBufferSizeData.scratchBufferSize = kScratch;
   set[5].attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE;
   set[5].attributeData.hardwareBufferSizeData.hardwareBufferSize = hardware_bytes_;
-  auto params =
-      for_context<CUpti_PCSamplingConfigurationInfoParams>(CUpti_PCSamplingConfigurationInfoParamsSize, context_);
+  auto params = for_context<CUpti_PCSamplingConfigurationInfoParams>(
+      CUpti_PCSamplingConfigurationInfoParamsSize, context_);
   params.numAttributes = std::size(set);
   params.pPCSamplingConfigurationInfo = set;
-  return check(api_->cuptiPCSamplingSetConfigurationAttribute(&params), "cuptiPCSamplingSetConfigurationAttribute");
+  return check(api_->cuptiPCSamplingSetConfigurationAttribute(&params),
+               "cuptiPCSamplingSetConfigurationAttribute");
 }
 
 bool PcSampler::enable(const PcApi& api, PcDefined& defined, CUcontext context) {
   api_ = &api;
   defined_ = &defined;
   if (hardware_bytes_ == 0) hardware_bytes_ = kLeastHardware;
-  auto params = for_context<CUpti_PCSamplingEnableParams>(CUpti_PCSamplingEnableParamsSize, context);
+  auto params =
+      for_context<CUpti_PCSamplingEnableParams>(CUpti_PCSamplingEnableParamsSize, context);
   if (!check(api.cuptiPCSamplingEnable(&params), "cuptiPCSamplingEnable")) return false;
   context_ = context;
   if (find_reasons() && configure()) return true;
@@ -275,9 +300,10 @@ bool PcSampler::stop() {
 }
 
 void PcSampler::write(const CUpti_PCSamplingPCData& pc) {
-  const PcDefined::Place key{{static_cast<std::uint32_t>(pc.cubinCrc), static_cast<std::uint32_t>(pc.cubinCrc >> 32)},
-                             pc.functionIndex,
-                             static_cast<std::uint32_t>(pc.pcOffset)};
+  const PcDefined::Place key{
+      {static_cast<std::uint32_t>(pc.cubinCrc), static_cast<std::uint32_t>(pc.cubinCrc >> 32)},
+      pc.functionIndex,
+      static_cast<std::uint32_t>(pc.pcOffset)};
   wired::Samples samples{};
   samples.head = wire::gpu::head(wired::Type::kSamples, pc.correlationId);
   samples.place = defined_->places.find(key);
@@ -308,7 +334,8 @@ bool PcSampler::fetch(std::uint32_t target) {
   bool good = true;
   do {
     ours_.totalNumPcs = ours_.remainingNumPcs = 0;
-    auto params = for_context<CUpti_PCSamplingGetDataParams>(CUpti_PCSamplingGetDataParamsSize, context_);
+    auto params =
+        for_context<CUpti_PCSamplingGetDataParams>(CUpti_PCSamplingGetDataParamsSize, context_);
     params.pcSamplingData = &ours_;
     const CUptiResult result = api_->cuptiPCSamplingGetData(&params);
     const bool full = result == CUPTI_ERROR_OUT_OF_MEMORY && ours_.hardwareBufferFull != 0;
@@ -336,7 +363,8 @@ bool PcSampler::fetch(std::uint32_t target) {
 void PcSampler::disable() {
   if (!enabled()) return;
   (void)stop();
-  auto params = for_context<CUpti_PCSamplingDisableParams>(CUpti_PCSamplingDisableParamsSize, context_);
+  auto params =
+      for_context<CUpti_PCSamplingDisableParams>(CUpti_PCSamplingDisableParamsSize, context_);
   (void)api_->cuptiPCSamplingDisable(&params);
   context_ = nullptr;
 }

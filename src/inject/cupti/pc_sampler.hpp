@@ -1,18 +1,20 @@
-// One CUDA context's samples of the program counter, through CUPTI's PC sampling API: which instruction a warp of each
-// multiprocessor stands at, and why it waits, every some thousand cycles. What is sampled goes into the GPU stream
-// (wire/pc.hpp).
+// One CUDA context's samples of the program counter, through CUPTI's PC sampling API: which
+// instruction a warp of each multiprocessor stands at, and why it waits, every some thousand
+// cycles. What is sampled goes into the GPU stream (wire/pc.hpp).
 //
-// Kernels run one after the other while it is started (KERNEL_SERIALIZED), so that each sample has the correlation of
-// its launch. Two kernels that wait for each other would wait for ever, so beside NCCL nothing is sampled
-// (counters.cpp). CUPTI wants the context idle before Start, and its own buffer beside the one that data are fetched
-// into (as parcagpu found out). The period stays CUPTI's: one that is set ends sampling without a word on Blackwell.
+// Kernels run one after the other while it is started (KERNEL_SERIALIZED), so that each sample has
+// the correlation of its launch. Two kernels that wait for each other would wait for ever, so
+// beside NCCL nothing is sampled (counters.cpp). CUPTI wants the context idle before Start, and its
+// own buffer beside the one that data are fetched into (as parcagpu found out). The period stays
+// CUPTI's: one that is set ends sampling without a word on Blackwell.
 //
-// Enabled from the context's creation on: a graph that was instantiated before has samples without instructions, and
-// so has each kernel where activity records are off (13.0, H200). Until it is started nothing is slower there; Enable
-// takes 70 ms, and while it is started a kernel takes 2.7 ms more, the first of a session 80 ms.
+// Enabled from the context's creation on: a graph that was instantiated before has samples without
+// instructions, and so has each kernel where activity records are off (13.0, H200). Until it is
+// started nothing is slower there; Enable takes 70 ms, and while it is started a kernel takes 2.7
+// ms more, the first of a session 80 ms.
 //
-// Records have a correlation from CUPTI 12.4 on, whose struct is longer than those before: older ones are refused, as
-// are drivers before CUDA 12.9, which parcagpu refuses too.
+// Records have a correlation from CUPTI 12.4 on, whose struct is longer than those before: older
+// ones are refused, as are drivers before CUDA 12.9, which parcagpu refuses too.
 #pragma once
 
 #include <cupti.h>
@@ -51,7 +53,8 @@ struct PcApi {
   [[nodiscard]] bool load(const Api& cupti, char* why, std::size_t why_bytes);
 };
 
-/// A module was loaded: keeps a copy of its code where that has line information, to find lines in. Any thread.
+/// A module was loaded: keeps a copy of its code where that has line information, to find lines in.
+/// Any thread.
 void keep_module(const CUpti_ModuleResourceData& module);
 
 // What the GPU stream already defines: one a process. The worker's own.

@@ -36,7 +36,8 @@ const char* library_version() {
 
 int chips(planner::EmitName emit, void* context, char* why, std::size_t why_bytes) {
   if (open(why, why_bytes) != 0) return -1;
-  CUpti_Profiler_Host_GetSupportedChips_Params params = {CUpti_Profiler_Host_GetSupportedChips_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_GetSupportedChips_Params params = {
+      CUpti_Profiler_Host_GetSupportedChips_Params_STRUCT_SIZE};
   const CUptiResult result = g_host.cuptiProfilerHostGetSupportedChips(&params);
   if (result != CUPTI_SUCCESS) {
     std::snprintf(why, why_bytes, "cuptiProfilerHostGetSupportedChips: %s", g_api.text(result));
@@ -46,12 +47,13 @@ int chips(planner::EmitName emit, void* context, char* why, std::size_t why_byte
   return 0;
 }
 
-int metrics(const char* chip, planner::MetricKind kind, planner::EmitName emit, void* context, char* why,
-            std::size_t why_bytes) {
+int metrics(const char* chip, planner::MetricKind kind, planner::EmitName emit, void* context,
+            char* why, std::size_t why_bytes) {
   if (open(why, why_bytes) != 0) return -1;
   Host host;
   if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
-  CUpti_Profiler_Host_GetBaseMetrics_Params params = {CUpti_Profiler_Host_GetBaseMetrics_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_GetBaseMetrics_Params params = {
+      CUpti_Profiler_Host_GetBaseMetrics_Params_STRUCT_SIZE};
   params.pHostObject = host.object();
   params.metricType = static_cast<CUpti_MetricType>(kind);
   const CUptiResult result = g_host.cuptiProfilerHostGetBaseMetrics(&params);
@@ -63,12 +65,14 @@ int metrics(const char* chip, planner::MetricKind kind, planner::EmitName emit, 
   return 0;
 }
 
-int describe(const char* chip, const char* metric, planner::EmitName description, planner::EmitName hardware,
-             planner::EmitName dimension, void* context, char* why, std::size_t why_bytes) {
+int describe(const char* chip, const char* metric, planner::EmitName description,
+             planner::EmitName hardware, planner::EmitName dimension, void* context, char* why,
+             std::size_t why_bytes) {
   if (open(why, why_bytes) != 0) return -1;
   Host host;
   if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
-  CUpti_Profiler_Host_GetMetricProperties_Params params = {CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
+  CUpti_Profiler_Host_GetMetricProperties_Params params = {
+      CUpti_Profiler_Host_GetMetricProperties_Params_STRUCT_SIZE};
   params.pHostObject = host.object();
   params.pMetricName = metric;
   const CUptiResult result = g_host.cuptiProfilerHostGetMetricProperties(&params);
@@ -82,8 +86,8 @@ int describe(const char* chip, const char* metric, planner::EmitName description
   return 0;
 }
 
-int passes(const char* chip, const char* const* names, std::size_t count, std::size_t* number, std::size_t* refused,
-           char* why, std::size_t why_bytes) {
+int passes(const char* chip, const char* const* names, std::size_t count, std::size_t* number,
+           std::size_t* refused, char* why, std::size_t why_bytes) {
   if (open(why, why_bytes) != 0) return -1;
   Host host;
   Bytes image;
@@ -97,12 +101,20 @@ int passes(const char* chip, const char* const* names, std::size_t count, std::s
   return host.config(image, *number, why, why_bytes) ? 0 : -1;
 }
 
-constexpr planner::Table kTable = {
-    planner::kVersion, sizeof(planner::Table), open, library, library_version, chips, metrics, describe, passes};
+constexpr planner::Table kTable = {planner::kVersion,
+                                   sizeof(planner::Table),
+                                   open,
+                                   library,
+                                   library_version,
+                                   chips,
+                                   metrics,
+                                   describe,
+                                   passes};
 
 }  // namespace
 }  // namespace rangescope::inject::cupti
 
-extern "C" __attribute__((visibility("default"))) const rangescope::wire::planner::Table* rangescope_planner() {
+extern "C" __attribute__((visibility("default"))) const rangescope::wire::planner::Table*
+rangescope_planner() {
   return &rangescope::inject::cupti::kTable;
 }

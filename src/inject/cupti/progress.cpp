@@ -1,10 +1,11 @@
-// Rounds that several runs of a program complete together (`--passes relaunch`): what a run leaves unfinished goes into
-// a file, and the next run of the same program goes on with it.
+// Rounds that several runs of a program complete together (`--passes relaunch`): what a run leaves
+// unfinished goes into a file, and the next run of the same program goes on with it.
 //
-// The file, of the same build of this library only: one line of text, `rangescope-progress 1 LACKING DONE`: ranges that
-// lack rounds, and passes taken in all runs together, by which the command line sees whether another run would help.
-// Then for each range a SavedTarget and the bytes of its images. Only one process at a time has it: a program that
-// measures in several processes at once is refused.
+// The file, of the same build of this library only: one line of text, `rangescope-progress 1
+// LACKING DONE`: ranges that lack rounds, and passes taken in all runs together, by which the
+// command line sees whether another run would help. Then for each range a SavedTarget and the bytes
+// of its images. Only one process at a time has it: a program that measures in several processes at
+// once is refused.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -59,7 +60,9 @@ bool read_items(std::FILE* file, SavedProgress& saved) {
     for (std::size_t k = 0; k < counters::kMaxConfigurations; ++k) {
       const std::uint64_t bytes = item.target.images[k].bytes;
       Bytes& image = item.images[k];
-      if (bytes > kMostImage || !image.resize(bytes) || std::fread(image.data(), 1, bytes, file) != bytes) return false;
+      if (bytes > kMostImage || !image.resize(bytes) ||
+          std::fread(image.data(), 1, bytes, file) != bytes)
+        return false;
     }
     item.target.adopted = 0;
     ++saved.count;
@@ -78,7 +81,8 @@ bool load_progress(Collector& c, char* why, std::size_t why_bytes) {
   if (file < 0 || ::flock(file, LOCK_EX | LOCK_NB) != 0) {
     std::snprintf(why, why_bytes,
                   file < 0 ? "no hardware counters: the file of unfinished rounds cannot be opened"
-                           : "no hardware counters in this process: another process of the program collects them, and "
+                           : "no hardware counters in this process: another process of the program "
+                             "collects them, and "
                              "passes can be spread over runs for one process only");
     if (file >= 0) ::close(file);
     return false;
@@ -89,7 +93,8 @@ bool load_progress(Collector& c, char* why, std::size_t why_bytes) {
   if (memory != nullptr) c.saved->file = file;
   const bool good = memory != nullptr && stream != nullptr && read_items(stream, *c.saved);
   if (stream != nullptr) std::fclose(stream);
-  if (!good) std::snprintf(why, why_bytes, "no hardware counters: the file of unfinished rounds is damaged");
+  if (!good)
+    std::snprintf(why, why_bytes, "no hardware counters: the file of unfinished rounds is damaged");
   return good;
 }
 
@@ -98,8 +103,9 @@ void adopt(Collector& c, Context& context, std::uint32_t target) {
   for (std::uint32_t i = 0; i < c.saved->count; ++i) {
     auto& item = c.saved->items[i];
     SavedTarget& from = item.target;
-    if (from.adopted != 0 || from.path != c.targets[target].path || from.context != index_of(c, context) ||
-        from.device != context.device || (from.kernels != 0) != context.kernels)
+    if (from.adopted != 0 || from.path != c.targets[target].path ||
+        from.context != index_of(c, context) || from.device != context.device ||
+        (from.kernels != 0) != context.kernels)
       continue;
     from.adopted = 1;
     c.targets[target].launches = from.launches;
@@ -131,7 +137,8 @@ void save_progress(Collector& c) {
   std::FILE* out = ::ftruncate(c.saved->file, 0) == 0 && ::lseek(c.saved->file, 0, SEEK_SET) == 0
                        ? ::fdopen(::dup(c.saved->file), "wb")
                        : nullptr;
-  if (out == nullptr) return tell_loss("the rounds that are unfinished could not be kept for the next run");
+  if (out == nullptr)
+    return tell_loss("the rounds that are unfinished could not be kept for the next run");
   std::fprintf(out, "%s%-10u %-20llu\n", wire::kProgressHead, 0u, 0ull);  // filled in below
   for (std::size_t k = 0; k < c.context_count; ++k) {
     const Context& context = c.contexts[k];
@@ -149,12 +156,14 @@ void save_progress(Collector& c) {
       to.given_up = context.profiler.given_up();
       for (std::size_t j = 0; j < counters::kMaxConfigurations; ++j) {
         const Image& image = context.images[i][j];
-        to.images[j] = {image.ranges, image.pass, image.level, to.progress.pass == 0 ? 0 : image.data.size()};
+        to.images[j] = {image.ranges, image.pass, image.level,
+                        to.progress.pass == 0 ? 0 : image.data.size()};
       }
       count(to.progress, context.profiler.passes());
       std::fwrite(&to, sizeof to, 1, out);
       for (std::size_t j = 0; j < counters::kMaxConfigurations; ++j) {
-        if (to.images[j].bytes > 0) std::fwrite(context.images[i][j].data.data(), 1, to.images[j].bytes, out);
+        if (to.images[j].bytes > 0)
+          std::fwrite(context.images[i][j].data.data(), 1, to.images[j].bytes, out);
       }
     }
   }
@@ -162,7 +171,8 @@ void save_progress(Collector& c) {
   for (std::uint32_t i = 0; i < c.target_count; ++i) {
     bool known = false;
     for (std::size_t k = 0; k < c.context_count; ++k)
-      known = known || (c.contexts[k].mux != nullptr && c.contexts[k].mux->tally(i).occurrences > 0);
+      known =
+          known || (c.contexts[k].mux != nullptr && c.contexts[k].mux->tally(i).occurrences > 0);
     for (std::uint32_t k = 0; k < c.saved->count; ++k)
       known = known || c.saved->items[k].target.path == c.targets[i].path;
     if (!known) ++lacking;
@@ -178,8 +188,10 @@ void save_progress(Collector& c) {
     }
   }
   std::rewind(out);
-  std::fprintf(out, "%s%-10u %-20llu\n", wire::kProgressHead, lacking, static_cast<unsigned long long>(done));
-  if (std::fclose(out) != 0) tell_loss("the rounds that are unfinished could not be kept for the next run");
+  std::fprintf(out, "%s%-10u %-20llu\n", wire::kProgressHead, lacking,
+               static_cast<unsigned long long>(done));
+  if (std::fclose(out) != 0)
+    tell_loss("the rounds that are unfinished could not be kept for the next run");
 }
 
 }  // namespace rangescope::inject::cupti

@@ -21,16 +21,21 @@ void begin(RangePath& path, std::uint32_t domain, const char* kind) {
 }
 
 bool is_whole(const Payload& payload) {
-  return payload.type == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 || payload.type == NVTX_PAYLOAD_TYPE_INT64 ||
-         payload.type == NVTX_PAYLOAD_TYPE_UNSIGNED_INT32 || payload.type == NVTX_PAYLOAD_TYPE_INT32;
+  return payload.type == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 ||
+         payload.type == NVTX_PAYLOAD_TYPE_INT64 ||
+         payload.type == NVTX_PAYLOAD_TYPE_UNSIGNED_INT32 ||
+         payload.type == NVTX_PAYLOAD_TYPE_INT32;
 }
 
-void add(RangePath& path, const char* text, std::size_t bytes, const Payload& payload, bool by_payload) {
+void add(RangePath& path, const char* text, std::size_t bytes, const Payload& payload,
+         bool by_payload) {
   const bool told_apart = by_payload && is_whole(payload);
   path.payloads[path.depth] = told_apart ? payload : Payload{};
   path.names[path.depth++] = {text, bytes};
   path.hash = hash_bytes(path.hash, text, bytes);
-  if (told_apart) path.hash = hash_bytes(path.hash, reinterpret_cast<const char*>(&payload.bits), sizeof payload.bits);
+  if (told_apart)
+    path.hash =
+        hash_bytes(path.hash, reinterpret_cast<const char*>(&payload.bits), sizeof payload.bits);
 }
 
 }  // namespace
@@ -61,10 +66,12 @@ std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std
   const Payload& payload = path.payloads[index];
   if (payload.type == 0) return bytes;
   char suffix[32];
-  const bool is_signed = payload.type == NVTX_PAYLOAD_TYPE_INT64 || payload.type == NVTX_PAYLOAD_TYPE_INT32;
-  const int more = is_signed
-                       ? std::snprintf(suffix, sizeof suffix, " [%lld]", static_cast<long long>(payload.bits))
-                       : std::snprintf(suffix, sizeof suffix, " [%llu]", static_cast<unsigned long long>(payload.bits));
+  const bool is_signed =
+      payload.type == NVTX_PAYLOAD_TYPE_INT64 || payload.type == NVTX_PAYLOAD_TYPE_INT32;
+  const int more = is_signed ? std::snprintf(suffix, sizeof suffix, " [%lld]",
+                                             static_cast<long long>(payload.bits))
+                             : std::snprintf(suffix, sizeof suffix, " [%llu]",
+                                             static_cast<unsigned long long>(payload.bits));
   const auto added = static_cast<std::size_t>(more > 0 ? more : 0);
   if (bytes + added > most) return bytes;
   std::memcpy(text + bytes, suffix, added);

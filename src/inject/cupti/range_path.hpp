@@ -1,4 +1,5 @@
-// The path of a range within its domain, as counters know their targets: names bottom to top, and a hash of them.
+// The path of a range within its domain, as counters know their targets: names bottom to top, and a
+// hash of them.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +19,14 @@ struct RangePath {
   std::uint64_t hash = 0;
 };
 
-/// The path of the push/pop range that `event` opens on this thread; false when it is too deep. `by_payload`: the same
-/// names with other whole-number payloads are another path.
+/// The path of the push/pop range that `event` opens on this thread; false when it is too deep.
+/// `by_payload`: the same names with other whole-number payloads are another path.
 [[nodiscard]] bool path_of_push(const Event& event, bool by_payload, RangePath& path);
 /// The path of a start/end range: its name alone.
 void path_of_start(const Event& event, bool by_payload, RangePath& path);
-/// Name `index` as reports show it, "decode [16]" with a payload: the bytes written into `text`, at most `most`.
-[[nodiscard]] std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std::size_t most);
+/// Name `index` as reports show it, "decode [16]" with a payload: the bytes written into `text`, at
+/// most `most`.
+[[nodiscard]] std::size_t shown_name(const RangePath& path, std::size_t index, char* text,
+                                     std::size_t most);
 
 }  // namespace rangescope::inject::cupti

@@ -13,7 +13,8 @@
 namespace rangescope::inject::cupti {
 namespace {
 
-// NVLink, C2C and PCIe are counted for the device, all else for the context, and never both in one configuration.
+// NVLink, C2C and PCIe are counted for the device, all else for the context, and never both in one
+// configuration.
 bool counted_for_device(const char* metric) {
   for (const char* beginning : {"nvl", "c2c", "ctc__", "pcie__"})
     if (std::strncmp(metric, beginning, std::strlen(beginning)) == 0) return true;
@@ -44,12 +45,14 @@ class RangeProfiler::Timed {
 };
 
 void RangeProfiler::describe_cost(char* text, std::size_t bytes) const {
-  static constexpr const char* kNames[kCalls] = {"Start", "Stop", "PushRange", "PopRange", "evaluation"};
+  static constexpr const char* kNames[kCalls] = {"Start", "Stop", "PushRange", "PopRange",
+                                                 "evaluation"};
   std::size_t used = 0;
   text[0] = '\0';
   for (int i = 0; i < kCalls && used < bytes; ++i) {
-    const int more = std::snprintf(text + used, bytes - used, "%s%s %u calls %.1f ms", i == 0 ? "" : ", ", kNames[i],
-                                   spent_[i].calls, static_cast<double>(spent_[i].ns) / 1e6);
+    const int more =
+        std::snprintf(text + used, bytes - used, "%s%s %u calls %.1f ms", i == 0 ? "" : ", ",
+                      kNames[i], spent_[i].calls, static_cast<double>(spent_[i].ns) / 1e6);
     used += more > 0 ? static_cast<std::size_t>(more) : 0;
   }
 }
@@ -62,11 +65,13 @@ bool RangeApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
 bool RangeProfiler::check(CUptiResult result, const char* call) {
   if (result == CUPTI_SUCCESS) return true;
   last_ = result;
-  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result), advice_of(result));
+  std::snprintf(error_, sizeof error_, "%s: %s%s", call, api_->api->text(result),
+                advice_of(result));
   return false;
 }
 
-void RangeProfiler::name_metrics(const Set& set, const bool* which, char* text, std::size_t bytes) const {
+void RangeProfiler::name_metrics(const Set& set, const bool* which, char* text,
+                                 std::size_t bytes) const {
   std::size_t used = 0, named = 0;
   const char* before = nullptr;
   text[0] = '\0';
@@ -82,18 +87,19 @@ void RangeProfiler::name_metrics(const Set& set, const bool* which, char* text, 
   for (std::size_t i = 0; i < set.count; ++i) {
     const char* groups = plan_->groups[set.places[i]];
     if (groups == nullptr || (which != nullptr && !which[i])) continue;
-    if (before == nullptr || std::strcmp(before, groups) != 0) add(before == nullptr ? " (of " : ", ", groups);
+    if (before == nullptr || std::strcmp(before, groups) != 0)
+      add(before == nullptr ? " (of " : ", ", groups);
     before = groups;
   }
   if (before != nullptr) add(")", "");
 }
 
 // False, with the reason of the last refusal, when nothing of the set can be counted.
-bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(const char*), char* why,
-                            std::size_t why_bytes) {
+bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(const char*),
+                            char* why, std::size_t why_bytes) {
   bool refused[counters::kMaxMetrics] = {};
-  // CUPTI's documentation wants none for those of the device. With one, NVLink is refused where there is none
-  // (CUPTI_ERROR_UNKNOWN); without, it has no value.
+  // CUPTI's documentation wants none for those of the device. With one, NVLink is refused where
+  // there is none (CUPTI_ERROR_UNKNOWN); without, it has no value.
   const bool whole_device = std::any_of(set.metrics, set.metrics + set.count, counted_for_device);
   const Bytes* image = whole_device ? nullptr : &availability;
   if (!set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
@@ -108,7 +114,8 @@ bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(co
     set.places[left++] = set.places[i];
   }
   if (left < set.count) {
-    std::snprintf(text, sizeof text, "the driver does not offer %s on device %u: %s", names, device_, why);
+    std::snprintf(text, sizeof text, "the driver does not offer %s on device %u: %s", names,
+                  device_, why);
     tell(text);
   }
   const bool fewer = left > 0 && left < set.count;
@@ -132,14 +139,16 @@ std::size_t RangeProfiler::configuration(std::size_t& pass) const {
 
 bool RangeProfiler::give_up(std::size_t configuration, void (*tell)(const char*)) {
   Set& set = sets_[configuration];
-  if (set.worked || last_ == CUPTI_ERROR_HARDWARE_BUSY || last_ == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+  if (set.worked || last_ == CUPTI_ERROR_HARDWARE_BUSY ||
+      last_ == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
       last_ == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
     return false;
   }
   char names[640], text[1000];
   name_metrics(set, nullptr, names, sizeof names);
   std::snprintf(text, sizeof text, "the driver cannot count %s on device %u%s: %s", names, device_,
-                std::any_of(set.metrics, set.metrics + set.count, counted_for_device) ? kLinks : "", error_);
+                std::any_of(set.metrics, set.metrics + set.count, counted_for_device) ? kLinks : "",
+                error_);
   tell(text);
   set.passes = 0;
   return passes() > 0;
@@ -159,8 +168,9 @@ bool RangeProfiler::give_up_all(std::uint32_t which) {
   return given_up() != before;
 }
 
-bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device, const counters::Plan& plan,
-                           void (*tell)(const char*), char* why, std::size_t why_bytes) {
+bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device,
+                           const counters::Plan& plan, void (*tell)(const char*), char* why,
+                           std::size_t why_bytes) {
   api_ = &api;
   plan_ = &plan;
   context_ = context;
@@ -177,13 +187,16 @@ bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t
   std::snprintf(chip_, sizeof chip_, "%s", chip.pChipName);
 
   Bytes availability;
-  CUpti_Profiler_GetCounterAvailability_Params available = {CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
+  CUpti_Profiler_GetCounterAvailability_Params available = {
+      CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
   available.ctx = context;
-  if (!check(api.cuptiProfilerGetCounterAvailability(&available), "cuptiProfilerGetCounterAvailability"))
+  if (!check(api.cuptiProfilerGetCounterAvailability(&available),
+             "cuptiProfilerGetCounterAvailability"))
     return refuse();
   if (!availability.resize(available.counterAvailabilityImageSize)) return refuse();
   available.pCounterAvailabilityImage = availability.data();
-  if (!check(api.cuptiProfilerGetCounterAvailability(&available), "cuptiProfilerGetCounterAvailability"))
+  if (!check(api.cuptiProfilerGetCounterAvailability(&available),
+             "cuptiProfilerGetCounterAvailability"))
     return refuse();
 
   const bool again = set_count_ > 0;  // what was found out stays
@@ -256,15 +269,19 @@ void RangeProfiler::close_down() {
 
 bool RangeProfiler::make(std::size_t configuration, Image& image, std::size_t ranges) {
   Set& set = sets_[configuration];
-  CUpti_RangeProfiler_GetCounterDataSize_Params size = {CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
+  CUpti_RangeProfiler_GetCounterDataSize_Params size = {
+      CUpti_RangeProfiler_GetCounterDataSize_Params_STRUCT_SIZE};
   size.pRangeProfilerObject = object_;
   size.pMetricNames = set.metrics;
   size.numMetrics = set.count;
   size.maxNumOfRanges = ranges;
   size.maxNumRangeTreeNodes = static_cast<std::uint32_t>(ranges);
-  if (!check(api_->cuptiRangeProfilerGetCounterDataSize(&size), "cuptiRangeProfilerGetCounterDataSize")) return false;
+  if (!check(api_->cuptiRangeProfilerGetCounterDataSize(&size),
+             "cuptiRangeProfilerGetCounterDataSize"))
+    return false;
   if (!image.data.resize(size.counterDataSize)) {
-    std::snprintf(error_, sizeof error_, "no memory for counter data of %zu bytes", size.counterDataSize);
+    std::snprintf(error_, sizeof error_, "no memory for counter data of %zu bytes",
+                  size.counterDataSize);
     return false;
   }
   CUpti_RangeProfiler_CounterDataImage_Initialize_Params init = {
@@ -340,9 +357,11 @@ bool RangeProfiler::stop(Image& image, bool discard) {
   CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
   if (!check(api_->cuptiRangeProfilerStop(&params), "cuptiRangeProfilerStop")) return false;
-  CUpti_RangeProfiler_DecodeData_Params decode = {CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
+  CUpti_RangeProfiler_DecodeData_Params decode = {
+      CUpti_RangeProfiler_DecodeData_Params_STRUCT_SIZE};
   decode.pRangeProfilerObject = object_;
-  if (!check(api_->cuptiRangeProfilerDecodeData(&decode), "cuptiRangeProfilerDecodeData")) return false;
+  if (!check(api_->cuptiRangeProfilerDecodeData(&decode), "cuptiRangeProfilerDecodeData"))
+    return false;
   if (discard) {
     std::memcpy(image.data.data(), image.before.data(), image.data.size());
     image.pass = image.pass_before;
@@ -355,14 +374,17 @@ bool RangeProfiler::stop(Image& image, bool discard) {
 }
 
 std::size_t RangeProfiler::ranges(const Image& image) const {
-  CUpti_RangeProfiler_GetCounterDataInfo_Params params = {CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
+  CUpti_RangeProfiler_GetCounterDataInfo_Params params = {
+      CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
   params.pCounterDataImage = image.data.data();
   params.counterDataImageSize = image.data.size();
-  return api_->cuptiRangeProfilerGetCounterDataInfo(&params) == CUPTI_SUCCESS ? params.numTotalRanges : 0;
+  return api_->cuptiRangeProfilerGetCounterDataInfo(&params) == CUPTI_SUCCESS
+             ? params.numTotalRanges
+             : 0;
 }
 
-bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range, double* values,
-                             void (*tell)(const char*)) {
+bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range,
+                             double* values, void (*tell)(const char*)) {
   const Timed timed(spent_[kEvaluate]);
   Set& set = sets_[configuration];
   double found[counters::kMaxMetrics];
@@ -376,7 +398,8 @@ bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std:
   if (any && !std::exchange(set.told, true)) {
     char names[640], text[1000];
     name_metrics(set, without, names, sizeof names);
-    std::snprintf(text, sizeof text, "the driver gives no value of %s on device %u%s", names, device_, kLinks);
+    std::snprintf(text, sizeof text, "the driver gives no value of %s on device %u%s", names,
+                  device_, kLinks);
     tell(text);
   }
   return true;

@@ -63,9 +63,10 @@ bool Recorder::wants(std::uint32_t cbid) {
 }
 
 bool Recorder::launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call) {
-  const bool graph =
-      cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch || cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
-  return wants(cbid) && !graph && call.symbolName != nullptr && std::strstr(call.symbolName, "nccl") != nullptr;
+  const bool graph = cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
+                     cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+  return wants(cbid) && !graph && call.symbolName != nullptr &&
+         std::strstr(call.symbolName, "nccl") != nullptr;
 }
 
 void Recorder::lock() {
@@ -106,10 +107,12 @@ bool Recorder::end(std::uint32_t recording, counters::Signature& signature) {
 }
 
 const char* Recorder::copy_of(const char* name) {
-  const auto slot = static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) >> 3) % kNames);
+  const auto slot =
+      static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) >> 3) % kNames);
   Known& known = names_[slot];
   // A module may be unloaded and another name come to lie at the same place.
-  if (known.theirs == name && known.ours != nullptr && std::strcmp(known.ours, name) == 0) return known.ours;
+  if (known.theirs == name && known.ours != nullptr && std::strcmp(known.ours, name) == 0)
+    return known.ours;
   known.theirs = name;
   known.ours = ::strdup(name);
   return known.ours;

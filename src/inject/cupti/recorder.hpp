@@ -1,8 +1,10 @@
-// What an occurrence launched: the sequence of kernels with their launch configurations, as CUPTI's driver callbacks
-// tell it. One recorder a context and one recording at a time, of all threads (a range's kernels may come from others,
-// as in PyTorch's backward pass). A measured occurrence takes the recorder from one that is only looked at.
+// What an occurrence launched: the sequence of kernels with their launch configurations, as CUPTI's
+// driver callbacks tell it. One recorder a context and one recording at a time, of all threads (a
+// range's kernels may come from others, as in PyTorch's backward pass). A measured occurrence takes
+// the recorder from one that is only looked at.
 //
-// Cost: nothing but one relaxed load a launch while nothing is recorded; about 0.1 us a launch while something is.
+// Cost: nothing but one relaxed load a launch while nothing is recorded; about 0.1 us a launch
+// while something is.
 #pragma once
 
 #include <cupti.h>
@@ -28,13 +30,13 @@ class Recorder {
   /// The call launches a kernel of NCCL.
   [[nodiscard]] static bool launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call);
 
-  /// Starts anew; `keep` also stores the kernels one by one. Answers with the recording's number, 0 while another one
-  /// runs that is not taken over (`take`).
+  /// Starts anew; `keep` also stores the kernels one by one. Answers with the recording's number, 0
+  /// while another one runs that is not taken over (`take`).
   [[nodiscard]] std::uint32_t begin(bool keep, bool take);
   /// Ends it and gives what was launched; false when the recording was taken over by another.
   [[nodiscard]] bool end(std::uint32_t recording, counters::Signature& signature);
-  /// From the callback of a driver function, any thread. True: a kernel that is measured by itself is about to be
-  /// launched, into `stream`.
+  /// From the callback of a driver function, any thread. True: a kernel that is measured by itself
+  /// is about to be launched, into `stream`.
   bool observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstream& stream);
 
   /// The kernels of the last recording with `keep`; at most kMostKernels.

@@ -26,7 +26,8 @@ void write_target(std::uint32_t index, const RangePath& path, bool start_end) {
   with_stream([&](Encoder& encoder, GpuStream& stream) {
     std::uint32_t ids[RangePath::kDeepest];
     char text[4096];
-    for (std::size_t i = 0; i < path.depth; ++i) ids[i] = encoder.text_id(text, shown_name(path, i, text, sizeof text));
+    for (std::size_t i = 0; i < path.depth; ++i)
+      ids[i] = encoder.text_id(text, shown_name(path, i, text, sizeof text));
     wired::Target record{};
     record.head = wire::gpu::head(wired::Type::kTarget, index, start_end ? 1 : 0);
     record.domain = encoder.text_id(path.domain.text, path.domain.bytes);
@@ -51,7 +52,8 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
     std::memcpy(record.block, what->block, sizeof record.block);
   }
   with_stream([&](Encoder& encoder, GpuStream& stream) {
-    if (what != nullptr && what->name != nullptr) record.name = encoder.text_id(what->name, std::strlen(what->name));
+    if (what != nullptr && what->name != nullptr)
+      record.name = encoder.text_id(what->name, std::strlen(what->name));
     stream.put_with(record, values, c.plan.metric_count * sizeof(double));
   });
 }
@@ -59,14 +61,16 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
 bool chosen(const counters::Plan& plan, const char* mangled) {
   if (plan.kernel_count + plan.no_kernel_count == 0) return true;
   char room[16 << 10];
-  const std::string_view whole = counters::demangle(mangled, room, sizeof room), name = wire::short_kernel_name(whole);
+  const std::string_view whole = counters::demangle(mangled, room, sizeof room),
+                         name = wire::short_kernel_name(whole);
   return chooses_kernel(plan, {whole.data(), whole.size()}, {name.data(), name.size()},
                         {mangled, std::strlen(mangled)});
 }
 
 }  // namespace
 
-void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target, bool kernels) {
+void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target,
+              bool kernels) {
   double values[counters::kMaxMetrics];
   // With caches flushed each kernel has one of ours before it.
   const std::size_t step = kernels && context.flush.ready() ? 2 : 1;
@@ -84,7 +88,8 @@ void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t
   // Results that cannot be laid along what was launched are no results.
   if (kernels && (!alike || ranges != context.recorder.count())) {
     char detail[160];
-    std::snprintf(detail, sizeof detail, "results of a range left out: CUPTI gave %zu, kernels launched: %u", ranges,
+    std::snprintf(detail, sizeof detail,
+                  "results of a range left out: CUPTI gave %zu, kernels launched: %u", ranges,
                   context.recorder.count());
     tell_loss(detail);
     return;
@@ -95,8 +100,8 @@ void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t
     std::fill(values, values + c.plan.metric_count, std::numeric_limits<double>::quiet_NaN());
     bool whole = true;
     for (std::size_t k = 0; k < profiler.configurations(); ++k)
-      whole =
-          whole && (profiler.given_up(k) || profiler.evaluate(k, images[k], i * step + step - 1, values, tell_loss));
+      whole = whole && (profiler.given_up(k) ||
+                        profiler.evaluate(k, images[k], i * step + step - 1, values, tell_loss));
     if (!whole) continue;
     write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
                 named ? &recorded[i] : nullptr, values);

@@ -1,4 +1,5 @@
-// What threads of ours in the profiled program need: starting one, waiting with a time limit, the clock, their id.
+// What threads of ours in the profiled program need: starting one, waiting with a time limit, the
+// clock, their id.
 #pragma once
 
 #include <pthread.h>

@@ -70,19 +70,22 @@ Tracer* running_tracer() {
 void tell_dropped(Tracer& t) {
   const std::uint64_t dropped = t.cupti_dropped + t.launches.dropped();
   if (dropped > t.told_dropped) {
-    t.encoder.loss(gpu::LossKind::kDropped, dropped - t.told_dropped,
-                   "GPU records were dropped because no buffer was free: kernels or copies are missing");
+    t.encoder.loss(
+        gpu::LossKind::kDropped, dropped - t.told_dropped,
+        "GPU records were dropped because no buffer was free: kernels or copies are missing");
     t.told_dropped = dropped;
   }
 }
 
-void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
+void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes,
+                               std::size_t* most_records) {
   *buffer = ours(tracer()) ? tracer().buffers.take() : nullptr;
   *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
   *most_records = 0;
 }
 
-void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                               std::size_t valid) {
   Tracer& t = tracer();
   if (!ours(t)) return;
   {
@@ -91,7 +94,8 @@ void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, s
     while (valid > 0 && t.api.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
       t.encoder.activity(t.api, *record);
     std::size_t dropped = 0;
-    if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) t.cupti_dropped += dropped;
+    if (t.api.cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS)
+      t.cupti_dropped += dropped;
   }
   t.buffers.give_back(buffer);
   t.buffers_filled.fetch_add(1);
@@ -109,7 +113,8 @@ void note_node(Tracer& t, const CUpti_GraphData& data, bool clone) {
 
 // Since when a capture runs: ranges that were open before are not part of the path inside it.
 void note_graph(Tracer& t, CUgraph graph) {
-  static auto* const id_of = reinterpret_cast<CUptiResult (*)(CUgraph, std::uint32_t*)>(t.api.find("cuptiGetGraphId"));
+  static auto* const id_of =
+      reinterpret_cast<CUptiResult (*)(CUgraph, std::uint32_t*)>(t.api.find("cuptiGetGraphId"));
   std::uint32_t id = 0;
   if (graph == nullptr || id_of == nullptr || id_of(graph, &id) != CUPTI_SUCCESS) return;
   const std::uint64_t now = timestamp();
@@ -164,7 +169,8 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
 }
 
 bool opens_window(CUpti_CallbackId id) {
-  return id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop;
+  return id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart ||
+         id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop;
 }
 
 // What is launched behind the call is in the window: the call waits until kernels are recorded, by
@@ -183,15 +189,16 @@ DetailedFunction function_of(const Tracer& t, CUpti_CallbackId id) {
 }
 
 // A call that has returned, on the thread that made it.
-void note_returned(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call, std::uint64_t start,
-                   std::uint64_t now) {
+void note_returned(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call,
+                   std::uint64_t start, std::uint64_t now) {
   t.memory.saw_call();
   NotedLaunch launch{};
   launch.start_ns = start;
   launch.correlation = call.correlationId;
   launch.cbid = static_cast<std::uint16_t>(id);
   launch.tid = thread_id();
-  launch.duration_ns = static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start, gpu::kUnknownDuration));
+  launch.duration_ns =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(now - start, gpu::kUnknownDuration));
   CallDetails details{};
   details.stream = gpu::kNoStream;
   const DetailedFunction function = function_of(t, id);
@@ -206,7 +213,8 @@ void note_returned(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& cal
 }
 
 void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& call) {
-  if (t.follows && opens_window(id)) return on_profiler_call(t, id, call.callbackSite == CUPTI_API_ENTER);
+  if (t.follows && opens_window(id))
+    return on_profiler_call(t, id, call.callbackSite == CUPTI_API_ENTER);
   counters_saw_call(id, call);
   const bool has_details = function_of(t, id) != 0;
   if (has_details && CacheFlush::running()) return;  // our own call
@@ -223,19 +231,23 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
   note_returned(t, id, call, start, now);
 }
 
-void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
+void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                          const void* data) {
   Tracer& t = tracer();
   if (!t.tracing.load(std::memory_order_relaxed) || !ours(t)) return;
   switch (domain) {
-    case CUPTI_CB_DOMAIN_DRIVER_API: on_driver_call(t, id, *static_cast<const CUpti_CallbackData*>(data)); break;
+    case CUPTI_CB_DOMAIN_DRIVER_API:
+      on_driver_call(t, id, *static_cast<const CUpti_CallbackData*>(data));
+      break;
     case CUPTI_CB_DOMAIN_RESOURCE: on_resource(t, id, data); break;
     case CUPTI_CB_DOMAIN_STATE:
       if (id == CUPTI_CBID_STATE_FATAL_ERROR && data != nullptr) {
         const auto& state = *static_cast<const CUpti_StateData*>(data);
         const std::lock_guard<std::mutex> guard(t.stream_lock);
-        t.encoder.loss(
-            gpu::LossKind::kFatal, 0,
-            state.notification.message != nullptr ? state.notification.message : t.api.text(state.notification.result));
+        t.encoder.loss(gpu::LossKind::kFatal, 0,
+                       state.notification.message != nullptr
+                           ? state.notification.message
+                           : t.api.text(state.notification.result));
         t.stream.flush();
       }
       break;
@@ -246,9 +258,10 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId i
 void sink_launch(void* user, const NotedLaunch& launch, const CallDetails* details) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
-  const std::uint64_t end = launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
-  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end, launch.module, launch.same,
-                   launch.made_by);
+  const std::uint64_t end =
+      launch.duration_ns == gpu::kUnknownDuration ? 0 : launch.start_ns + launch.duration_ns;
+  t.encoder.launch(t.api, launch.cbid, launch.correlation, launch.tid, launch.start_ns, end,
+                   launch.module, launch.same, launch.made_by);
   if (details != nullptr) t.encoder.details(launch.correlation, *details);
 }
 
@@ -346,7 +359,8 @@ void note_launch_calls(Tracer& t) {
                   t.subscription.shared || t.api.cuptiActivityEnableDriverApi == nullptr;
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
-    if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS || name == nullptr)
+    if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS ||
+        name == nullptr)
       continue;
     if (t.settings.call_details) t.detailed[cbid] = detailed_function(cbid);
     if (t.detailed[cbid] == 0 && !is_noted(name, t.settings)) continue;
@@ -354,7 +368,8 @@ void note_launch_calls(Tracer& t) {
     if (t.call_count < std::size(t.calls)) t.calls[t.call_count++] = cbid;
     refused = refused || (result != CUPTI_SUCCESS && std::strcmp(name, "cuLaunchKernel") == 0);
   }
-  if (refused) accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be attributed to ranges");
+  if (refused)
+    accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be attributed to ranges");
 }
 
 // What is recorded beside kernels; the first ones are paused while counters are collected. Not
@@ -388,8 +403,9 @@ bool enable(Tracer& t) {
     sample_clock(t);
   }
   const CUptiResult registered = ours.buffers(api, buffer_requested, buffer_completed);
-  const CUptiResult kernels =
-      registered != CUPTI_SUCCESS ? registered : ours.turn(api, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true);
+  const CUptiResult kernels = registered != CUPTI_SUCCESS
+                                  ? registered
+                                  : ours.turn(api, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true);
   if (kernels != CUPTI_SUCCESS) {
     char detail[256];
     std::snprintf(detail, sizeof detail, "CUPTI refused to trace kernels: %s", api.text(kernels));
@@ -410,18 +426,23 @@ bool enable(Tracer& t) {
         &t);
   note_launch_calls(t);
   if (t.follows && control::by_calls())
-    for (const auto id : {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
-      accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id), "cuProfilerStart");
+    for (const auto id :
+         {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
+      accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id),
+             "cuProfilerStart");
   const char* no_times = ours.shared ? "software: CUPTI is shared" : no_hardware_times(api);
   note_times(t, no_times != nullptr ? no_times : "software: the driver was initialised before");
   if (no_times == nullptr)
-    api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
+    api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE,
+                            CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
   for (const CUpti_CallbackId id :
-       {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
-        CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) {
-    accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id), "graph nodes");
+       {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+        CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) {
+    accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id),
+           "graph nodes");
   }
-  api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR);
+  api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_STATE,
+                          CUPTI_CBID_STATE_FATAL_ERROR);
   return true;
 }
 
@@ -439,7 +460,8 @@ void forget(Tracer& t) {
 
 void note_activity(Tracer& t, bool resumed) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.stream.put(wire::counters::Activity{gpu::head(wire::counters::Type::kActivity, 0, resumed ? 1 : 0), now_ns()});
+  t.stream.put(wire::counters::Activity{
+      gpu::head(wire::counters::Type::kActivity, 0, resumed ? 1 : 0), now_ns()});
   t.stream.flush();
 }
 
@@ -450,12 +472,13 @@ void let_go(const char* library) {
   const char* name = std::strrchr(library, '/');
   const bool kineto = std::strstr(library, "libtorch") != nullptr;
   char detail[256];
-  std::snprintf(detail, sizeof detail,
-                "%s began %.3f s after the GPU was first used: GPU work is not recorded from then on",
-                kineto            ? "PyTorch's profiler"
-                : name != nullptr ? name + 1
-                                  : library,
-                static_cast<double>(now_ns() - t->start_ns) / 1e9);
+  std::snprintf(
+      detail, sizeof detail,
+      "%s began %.3f s after the GPU was first used: GPU work is not recorded from then on",
+      kineto            ? "PyTorch's profiler"
+      : name != nullptr ? name + 1
+                        : library,
+      static_cast<double>(now_ns() - t->start_ns) / 1e9);
   {
     const std::lock_guard<std::mutex> guard(t->stream_lock);
     t->encoder.loss(gpu::LossKind::kLetGo, 1, detail);
@@ -520,7 +543,8 @@ bool start_trace(const TraceSettings& settings) {
   constexpr std::uint32_t kLook_ms = 10;  // how soon a window that opens or closes is seen
   if (t->follows) {
     follow_windows(*t);
-    t->turns_a_flush = settings.flush_interval_ms == 0 ? UINT32_MAX : settings.flush_interval_ms / kLook_ms + 1;
+    t->turns_a_flush =
+        settings.flush_interval_ms == 0 ? UINT32_MAX : settings.flush_interval_ms / kLook_ms + 1;
   }
   t->flusher.start(t->follows ? kLook_ms : settings.flush_interval_ms, flush_turn);
   start_counters(t->api, t->subscription);
@@ -531,7 +555,8 @@ bool start_trace(const TraceSettings& settings) {
 void finish_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   State running = State::kRunning;
-  if (t == nullptr || !ours(*t) || !t->state.compare_exchange_strong(running, State::kFinished)) return;
+  if (t == nullptr || !ours(*t) || !t->state.compare_exchange_strong(running, State::kFinished))
+    return;
   finish_counters();
   t->flusher.stop();
   flush_once(*t, true);
@@ -542,15 +567,18 @@ void finish_trace() {
                     "GPU work had not ended when the program did, or its times could not be read");
   }
   if (t->encoder.impossible() > 0)
-    t->encoder.loss(gpu::LossKind::kImpossible, t->encoder.impossible(), "GPU work that ended before it started");
+    t->encoder.loss(gpu::LossKind::kImpossible, t->encoder.impossible(),
+                    "GPU work that ended before it started");
   if (t->modules.untold() > 0) {
     t->encoder.loss(gpu::LossKind::kPartial, t->modules.untold(),
                     "launches whose Python frames could not be read: their modules are not known");
   }
   if (t->stream.beyond_limit() > 0)
-    t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(), "GPU records beyond the largest capture size");
+    t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(),
+                    "GPU records beyond the largest capture size");
   if (t->stream.failed_bytes() > 0)
-    t->encoder.loss(gpu::LossKind::kWriteFailed, t->stream.failed_bytes(), "bytes of GPU records could not be written");
+    t->encoder.loss(gpu::LossKind::kWriteFailed, t->stream.failed_bytes(),
+                    "bytes of GPU records could not be written");
   t->encoder.info("ended_ns", now_ns());
   t->encoder.info("end", "clean");
   t->stream.close();
@@ -595,8 +623,10 @@ namespace {
 bool switch_kinds(Tracer& t, bool on) {
   const auto turn = [&](CUpti_ActivityKind kind) { return t.subscription.turn(t.api, kind, on); };
   bool good = turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
-  for (std::size_t i = 0; i < kPausedKinds; ++i) good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
-  if (!t.settings.graph_nodes) good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;
+  for (std::size_t i = 0; i < kPausedKinds; ++i)
+    good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
+  if (!t.settings.graph_nodes)
+    good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;
   return good;
 }
 
@@ -606,7 +636,8 @@ bool pause_activity() {
   Tracer* t = running_tracer();
   if (t == nullptr) return false;
   note_activity(*t, false);
-  return accept(*t, switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the pause for counters");
+  return accept(*t, switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN,
+                "the pause for counters");
 }
 
 void flush_activity() {
@@ -616,8 +647,8 @@ void flush_activity() {
 bool resume_activity() {
   Tracer* t = running_tracer();
   if (t == nullptr) return false;
-  const bool good =
-      accept(*t, switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN, "the timeline after counters");
+  const bool good = accept(*t, switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN,
+                           "the timeline after counters");
   note_activity(*t, true);
   return good;
 }

@@ -31,7 +31,8 @@ void end_trace();
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user);
 template <class Use>
 void with_stream(Use use) {
-  with_stream([](Encoder& encoder, GpuStream& stream, void* user) { (*static_cast<Use*>(user))(encoder, stream); },
+  with_stream([](Encoder& encoder, GpuStream& stream,
+                 void* user) { (*static_cast<Use*>(user))(encoder, stream); },
               &use);
 }
 

@@ -49,7 +49,8 @@ TraceSettings settings_from_environment() {
     settings.modules = std::strcmp(modules, "off") != 0;
     settings.module_levels = static_cast<std::uint32_t>(std::strtoul(modules, nullptr, 10));
   }
-  settings.flush_interval_ms = milliseconds_of(setting(wire::kFlushInterval), settings.flush_interval_ms);
+  settings.flush_interval_ms =
+      milliseconds_of(setting(wire::kFlushInterval), settings.flush_interval_ms);
   return settings;
 }
 

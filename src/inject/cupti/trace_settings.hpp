@@ -16,17 +16,19 @@
 namespace rangescope::inject::cupti {
 
 struct TraceSettings {
-  const char* path = nullptr;        ///< of the GPU stream that is to be made
-  std::uint64_t size_limit = 0;      ///< bytes, 0: none
-  bool graph_nodes = true;           ///< kernels of graphs singly; false: a graph launch as one span
-  const char* more_calls = nullptr;  ///< beginnings of driver functions to note beside launches, separated by commas
-  bool launch_callbacks = false;     ///< note launches by callback though activity records would do
-  bool attached = false;             ///< CUDA was initialised before, and work may have been recorded and ended
+  const char* path = nullptr;    ///< of the GPU stream that is to be made
+  std::uint64_t size_limit = 0;  ///< bytes, 0: none
+  bool graph_nodes = true;       ///< kernels of graphs singly; false: a graph launch as one span
+  const char* more_calls =
+      nullptr;  ///< beginnings of driver functions to note beside launches, separated by commas
+  bool launch_callbacks = false;  ///< note launches by callback though activity records would do
+  bool attached =
+      false;  ///< CUDA was initialised before, and work may have been recorded and ended
   std::uint32_t flush_interval_ms = 1000;
-  bool call_details = true;         ///< calls that allocate and free, record events and wait for them
-  bool memory = true;               ///< PyTorch's own recorder of memory is turned on
-  bool memory_stacks = false;       ///< it takes lines of Python, too
-  bool modules = true;              ///< where launches are made, by Python's frames
+  bool call_details = true;    ///< calls that allocate and free, record events and wait for them
+  bool memory = true;          ///< PyTorch's own recorder of memory is turned on
+  bool memory_stacks = false;  ///< it takes lines of Python, too
+  bool modules = true;         ///< where launches are made, by Python's frames
   std::uint32_t module_levels = 0;  ///< 0: all, where PyTorch is loaded
 };
 

@@ -48,7 +48,8 @@ const char* why_no_memory(const Tracer& t) {
 
 }  // namespace
 
-std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type, bool is_function) {
+std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type,
+                            bool is_function) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   return t.encoder.module(around, name, type, is_function);

@@ -1,9 +1,10 @@
-// The thread that programs the hardware between occurrences: sets contexts up, arms, stops and evaluates sessions,
-// pauses the timeline while there is something to measure, and detaches after the last round.
+// The thread that programs the hardware between occurrences: sets contexts up, arms, stops and
+// evaluates sessions, pauses the timeline while there is something to measure, and detaches after
+// the last round.
 //
-// The timeline is paused only while a session is armed or under way. It goes on after kRestsAfter without work, and a
-// range that stopped coming while it lacks passes is given up after its patience: ten seconds, or four times the
-// longest time that lay between two of its occurrences.
+// The timeline is paused only while a session is armed or under way. It goes on after kRestsAfter
+// without work, and a range that stopped coming while it lacks passes is given up after its
+// patience: ten seconds, or four times the longest time that lay between two of its occurrences.
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -22,7 +23,8 @@ using counters::Work;
 
 constexpr std::int64_t kSecond = 1000000000;
 constexpr std::int64_t kRestsAfter = kSecond;
-constexpr std::int64_t kLook = kSecond / 4;  // how often the clock is looked at while the timeline is paused
+constexpr std::int64_t kLook =
+    kSecond / 4;  // how often the clock is looked at while the timeline is paused
 
 counters::Limits limits_of(const Collector& c, std::size_t passes, bool kernels, bool waits) {
   counters::Limits limits;
@@ -34,9 +36,9 @@ counters::Limits limits_of(const Collector& c, std::size_t passes, bool kernels,
   return limits;
 }
 
-// CUPTI loads the profiler's libraries when they are first used, and their objects are destroyed at exit before whoever
-// registered earlier: counters have to end before that. Seen on an H200: a program that ended 0.3 s after cuInit
-// crashed in the worker. Ending twice does no harm.
+// CUPTI loads the profiler's libraries when they are first used, and their objects are destroyed at
+// exit before whoever registered earlier: counters have to end before that. Seen on an H200: a
+// program that ended 0.3 s after cuInit crashed in the worker. Ending twice does no harm.
 void end_before_what_was_loaded() {
   std::atexit(finish_counters);
 }
@@ -45,18 +47,21 @@ bool set_up(Collector& c, Context& context) {
   if (c.plan.pc) return true;
   char why[512] = {};
   claim_device();
-  if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device), c.plan, tell_loss,
-                               why, sizeof why)) {
+  if (!context.profiler.enable(c.range, context.context, static_cast<std::uint32_t>(context.device),
+                               c.plan, tell_loss, why, sizeof why)) {
     char detail[600];
-    std::snprintf(detail, sizeof detail, "no hardware counters on device %d: %s", context.device, why);
+    std::snprintf(detail, sizeof detail, "no hardware counters on device %d: %s", context.device,
+                  why);
     tell_loss(detail);
     release_device();
     return false;
   }
-  if (c.plan.flush_cache && !context.flush.ready() && !context.flush.make(c.driver, context.device)) {
+  if (c.plan.flush_cache && !context.flush.ready() &&
+      !context.flush.make(c.driver, context.device)) {
     char detail[160];
     std::snprintf(detail, sizeof detail,
-                  "caches of device %d are not flushed: no memory for a buffer of twice its L2, or the driver refused "
+                  "caches of device %d are not flushed: no memory for a buffer of twice its L2, or "
+                  "the driver refused "
                   "the kernel",
                   context.device);
     tell_loss(detail);
@@ -81,7 +86,9 @@ bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_ro
   const std::size_t configuration = profiler.configuration(pass);
   Image& image = context.images[work.target][configuration];
   if (!profiler.turn_to(configuration)) return false;
-  if (pass == 0 && !profiler.make(configuration, image, context.kernels ? kernel_room : work.ranges)) return false;
+  if (pass == 0 &&
+      !profiler.make(configuration, image, context.kernels ? kernel_room : work.ranges))
+    return false;
   if (!profiler.configure(configuration, image, context.kernels)) return false;
   return context.kernels || profiler.start();
 }
@@ -121,7 +128,8 @@ void make_ready(Collector& c, Context& context) {
   const bool leaving = context.state == Context::State::kLeaving;
   context.kernels = c.plan.per == counters::Per::kKernel;
   const std::size_t passes = c.plan.pc ? 1 : context.profiler.passes();
-  context.mux = new (memory) Multiplexer(limits_of(c, passes, context.kernels, c.plan.trace_first > 0));
+  context.mux =
+      new (memory) Multiplexer(limits_of(c, passes, context.kernels, c.plan.trace_first > 0));
   context.state = leaving ? Context::State::kLeaving : Context::State::kReady;
 }
 
@@ -137,8 +145,8 @@ void go_on_with_kernels(Collector& c, Context& context) {
   }
 }
 
-// Every range has what it was to have: the program runs as if nothing were there, but for a look at each push, because
-// a range that was not there before may come.
+// Every range has what it was to have: the program runs as if nothing were there, but for a look at
+// each push, because a range that was not there before may come.
 void detach(Collector& c, Context& last) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
     const Context& each = c.contexts[i];
@@ -173,7 +181,8 @@ void release(Collector& c, Context& context) {
   pthread_cond_broadcast(&c.idle);
 }
 
-// Does one piece of work for one context; true when there was any. Called with the lock; works without it.
+// Does one piece of work for one context; true when there was any. Called with the lock; works
+// without it.
 bool work_on(Collector& c, Context& context) {
   if (c.captures.any()) return false;
   if (context.state == Context::State::kNew) {
@@ -254,9 +263,11 @@ bool lose_patience(Collector& c, std::int64_t now) {
     const std::uint32_t awaited = context.mux->awaited();
     if (awaited == kNoTarget) continue;
     const Target& target = c.targets[awaited];
-    const std::int64_t since = target.last_ns > context.armed_at ? target.last_ns : context.armed_at;
+    const std::int64_t since =
+        target.last_ns > context.armed_at ? target.last_ns : context.armed_at;
     std::int64_t patience = 4 * target.longest_gap_ns;
-    if (patience < c.plan.patience_ms * (kSecond / 1000)) patience = c.plan.patience_ms * (kSecond / 1000);
+    if (patience < c.plan.patience_ms * (kSecond / 1000))
+      patience = c.plan.patience_ms * (kSecond / 1000);
     if (now - since < patience) continue;
     context.mux->give_up();
     any = true;
@@ -273,7 +284,8 @@ void rest(Collector& c, std::int64_t now) {
     }
   }
   if (c.rests_since == 0) c.rests_since = now;
-  if (!c.paused || c.plan.trace_first == 0 || c.captures.any() || now - c.rests_since < kRestsAfter) return;
+  if (!c.paused || c.plan.trace_first == 0 || c.captures.any() || now - c.rests_since < kRestsAfter)
+    return;
   pthread_mutex_unlock(&c.lock);
   const bool resumed = resume_activity();
   pthread_mutex_lock(&c.lock);
@@ -285,7 +297,8 @@ void* work_loop(void* collector) {
   pthread_mutex_lock(&c.lock);
   while (!c.stop) {
     bool any = false;
-    for (std::size_t i = 0; i < c.context_count && !c.stop; ++i) any = work_on(c, c.contexts[i]) || any;
+    for (std::size_t i = 0; i < c.context_count && !c.stop; ++i)
+      any = work_on(c, c.contexts[i]) || any;
     if (any || c.stop) continue;
     const std::int64_t now = monotonic_ns();
     if (lose_patience(c, now)) continue;
@@ -299,7 +312,8 @@ void* work_loop(void* collector) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
     Context& context = c.contexts[i];
     while (context.state == Context::State::kReady &&
-           (context.finished_target != kNoTarget || context.mux->stop_is_due()) && work_on(c, context)) {
+           (context.finished_target != kNoTarget || context.mux->stop_is_due()) &&
+           work_on(c, context)) {
     }
   }
   for (std::size_t i = 0; i < c.context_count; ++i) {
@@ -318,8 +332,8 @@ void fail(Context& context) {
   char detail[512];
   const bool pc = context.pc.error()[0] != '\0';
   std::snprintf(detail, sizeof detail, "%s on device %d: %s",
-                pc ? "samples of the program counter ended" : "hardware counters stopped", context.device,
-                pc ? context.pc.error() : context.profiler.error());
+                pc ? "samples of the program counter ended" : "hardware counters stopped",
+                context.device, pc ? context.pc.error() : context.profiler.error());
   tell_loss(detail);
 }
 

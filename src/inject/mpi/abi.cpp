@@ -15,7 +15,8 @@ Number read(const void* status, std::size_t at) {
   return value;
 }
 
-// ompi_status_public_t: source, tag, error, cancelled, size_t bytes. Handles are addresses of objects.
+// ompi_status_public_t: source, tag, error, cancelled, size_t bytes. Handles are addresses of
+// objects.
 Abi open_mpi(const void* caller) {
   Abi abi{Abi::Kind::kOpenMpi, 8, 24, 0, 4};
   abi.world = variable("ompi_mpi_comm_world", caller);
@@ -27,8 +28,8 @@ Abi open_mpi(const void* caller) {
   abi.proc_null = -2;
   return abi;
 }
-// The ABI that MPICH, Intel MPI, MVAPICH and Cray agreed on in 2013 (www.mpich.org/abi): handles are ints; of a status
-// count_lo, count_hi_and_cancelled, source, tag, error.
+// The ABI that MPICH, Intel MPI, MVAPICH and Cray agreed on in 2013 (www.mpich.org/abi): handles
+// are ints; of a status count_lo, count_hi_and_cancelled, source, tag, error.
 Abi mpich() {
   Abi abi{Abi::Kind::kMpich, 4, 20, 8, 12};
   abi.world = 0x44000000;
@@ -43,7 +44,8 @@ Abi mpich() {
 
 Abi find(const void* caller) {
   if (variable("ompi_mpi_comm_world", caller) != 0) return open_mpi(caller);
-  const auto version = reinterpret_cast<int (*)(char*, int*)>(symbol("PMPI_Get_library_version", caller));
+  const auto version =
+      reinterpret_cast<int (*)(char*, int*)>(symbol("PMPI_Get_library_version", caller));
   static char text[8192 + 1];
   int length = 0;
   if (version == nullptr || version(text, &length) != 0) return {};
@@ -58,7 +60,8 @@ std::atomic<void*> local_library{nullptr};
 
 bool Abi::is_shared(Word request) const {
   if (request == no_request) return true;
-  return kind == Kind::kOpenMpi ? request == done_request : request >> 30 == 1;  // MPICH: a built-in one
+  return kind == Kind::kOpenMpi ? request == done_request
+                                : request >> 30 == 1;  // MPICH: a built-in one
 }
 int Abi::source(const void* status) const {
   const int said = read<int>(status, source_at);
@@ -90,7 +93,8 @@ void* symbol(const char* name, const void* caller) {
   void* library = local_library.load(std::memory_order_acquire);
   if (library == nullptr) {
     Dl_info info;
-    if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
+    if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr)
+      return nullptr;
     library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return nullptr;
     void* const there = dlsym(library, name);

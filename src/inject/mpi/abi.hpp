@@ -1,8 +1,8 @@
-// Which MPI a process runs, and how its handles, statuses and constants lie in memory. No mpi.h: one library serves
-// Open MPI and MPICH with its kin (Intel MPI, MVAPICH, Cray), in C and Fortran.
+// Which MPI a process runs, and how its handles, statuses and constants lie in memory. No mpi.h:
+// one library serves Open MPI and MPICH with its kin (Intel MPI, MVAPICH, Cray), in C and Fortran.
 //
-// Whatever a parameter's type, it takes one register or eight bytes of stack: a word. A word is handed on as it came,
-// of what is shorter the upper half means nothing.
+// Whatever a parameter's type, it takes one register or eight bytes of stack: a word. A word is
+// handed on as it came, of what is shorter the upper half means nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,14 @@ struct Abi {
   Kind kind = Kind::kUnknown;
   std::size_t handle_bytes = 0, status_bytes = 0;
   std::size_t source_at = 0, tag_at = 0;  ///< in a status
-  Word world = 0, self = 0, no_comm = 0, no_request = 0, done_request = 0, in_place = 0, ignored = 0;
+  Word world = 0, self = 0, no_comm = 0, no_request = 0, done_request = 0, in_place = 0,
+       ignored = 0;
   int proc_null = 0;
 
   /// A handle without what a register holds beside it.
-  [[nodiscard]] Word handle(Word word) const { return handle_bytes == 4 ? word & 0xffffffffu : word; }
+  [[nodiscard]] Word handle(Word word) const {
+    return handle_bytes == 4 ? word & 0xffffffffu : word;
+  }
   /// A request that stands for all that were complete at once.
   [[nodiscard]] bool is_shared(Word request) const;
   /// As Open MPI counts: -1 any, -2 nobody.
@@ -35,8 +38,8 @@ struct Abi {
 /// `caller`: an address in what called first.
 [[nodiscard]] const Abi& abi(const void* caller = nullptr);
 
-/// A function of the MPI library: behind ours, or among what the caller's own library depends on (one that was opened
-/// with RTLD_LOCAL, as Python does). Null where there is none.
+/// A function of the MPI library: behind ours, or among what the caller's own library depends on
+/// (one that was opened with RTLD_LOCAL, as Python does). Null where there is none.
 [[nodiscard]] void* symbol(const char* name, const void* caller);
 /// A variable of it: a program may hold the only copy that counts.
 [[nodiscard]] Word variable(const char* name, const void* caller = nullptr);

@@ -1,18 +1,22 @@
-// librangescope_mpi.so: MPI's calls as NVTX ranges of domain `MPI`, through the standard's profiling interface.
+// librangescope_mpi.so: MPI's calls as NVTX ranges of domain `MPI`, through the standard's
+// profiling interface.
 //
-// Preloaded into a program it stands before the MPI library: each call below opens a range with a payload
-// (communicator, peer), calls the PMPI_ function, and closes the range with what came of it (bytes, sender). It links
-// no MPI, and needs no mpi.h: a program without MPI that inherits LD_PRELOAD loads it and nothing happens; which MPI
-// there is it finds when the first call comes (abi.hpp). It changes no argument but a status that nobody wants, and
-// asks MPI nothing about arguments that MPI has not accepted.
+// Preloaded into a program it stands before the MPI library: each call below opens a range with a
+// payload (communicator, peer), calls the PMPI_ function, and closes the range with what came of it
+// (bytes, sender). It links no MPI, and needs no mpi.h: a program without MPI that inherits
+// LD_PRELOAD loads it and nothing happens; which MPI there is it finds when the first call comes
+// (abi.hpp). It changes no argument but a status that nobody wants, and asks MPI nothing about
+// arguments that MPI has not accepted.
 //
-// Each function stands here as C's, as C's with large counts (MPI_Send_c), and as Fortran's: mpi_send_ of mpif.h and
-// module mpi, ompi_send_f behind Open MPI's mpi_f08, and mpi_barrier_f08_ of MPICH's.
+// Each function stands here as C's, as C's with large counts (MPI_Send_c), and as Fortran's:
+// mpi_send_ of mpif.h and module mpi, ompi_send_f behind Open MPI's mpi_f08, and mpi_barrier_f08_
+// of MPICH's.
 //
-// A call that begins a message gives its request a number; the call that completes it (MPI_Wait, MPI_Testsome, ...)
-// says the number again when it ends, and of a receive the sender, the tag and the bytes. A test that completes nothing
-// leaves no range. A persistent request begins a message each time it is started: a range `MPI_Start (MPI_Send_init)`
-// and its like, inside that of MPI_Start or MPI_Startall.
+// A call that begins a message gives its request a number; the call that completes it (MPI_Wait,
+// MPI_Testsome, ...) says the number again when it ends, and of a receive the sender, the tag and
+// the bytes. A test that completes nothing leaves no range. A persistent request begins a message
+// each time it is started: a range `MPI_Start (MPI_Send_init)` and its like, inside that of
+// MPI_Start or MPI_Startall.
 #include "inject/mpi/run.hpp"
 
 #define SHOWN extern "C" __attribute__((visibility("default")))
@@ -109,8 +113,8 @@ IN_C(5, Testany, testany, Act::kTest, "nRifS")
 IN_C(5, Testsome, testsome, Act::kTest, "nRkxS")
 IN_C(1, Request_free, request_free, Act::kFree, "R")
 
-// Collectives. The bytes are those of one rank's message, as nccl-tests counts them for each operation; of those with a
-// size for each rank nobody says.
+// Collectives. The bytes are those of one rank's message, as nccl-tests counts them for each
+// operation; of those with a size for each rank nobody says.
 #define BOTH(n, more, name, lower, roles)   \
   COUNTS(n, name, lower, Act::kCall, roles) \
   COUNTS(more, I##lower, i##lower, Act::kBegin, roles "R")
@@ -123,7 +127,8 @@ BOTH(6, 7, Reduce_scatter_block, reduce_scatter_block, "--nt-c")
 BOTH(6, 7, Reduce_scatter, reduce_scatter, "-----c")
 BOTH(6, 7, Scan, scan, "--nt-c")
 BOTH(6, 7, Exscan, exscan, "--nt-c")
-BOTH(7, 8, Allgather, allgather, "----ntc")  // what arrives from each: the sender's count may be MPI_IN_PLACE's
+BOTH(7, 8, Allgather, allgather,
+     "----ntc")  // what arrives from each: the sender's count may be MPI_IN_PLACE's
 BOTH(7, 8, Alltoall, alltoall, "----ntc")
 BOTH(8, 9, Gather, gather, "Int-NTpc")
 BOTH(8, 9, Scatter, scatter, "-NTIntpc")

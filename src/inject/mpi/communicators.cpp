@@ -24,7 +24,8 @@ int rank_in(Word comm) {
 int leader_of(Word parent, Word made) {
   static const auto group_of = pmpi<int(Word, Word*)>("PMPI_Comm_group");
   static const auto free_group = pmpi<int(Word*)>("PMPI_Group_free");
-  static const auto translate = pmpi<int(Word, int, const int*, Word, int*)>("PMPI_Group_translate_ranks");
+  static const auto translate =
+      pmpi<int(Word, int, const int*, Word, int*)>("PMPI_Group_translate_ranks");
   if (group_of == nullptr || translate == nullptr || free_group == nullptr) return -1;
   Word mine = 0, all = 0;
   if (group_of(made, &mine) != 0) return -1;
@@ -41,7 +42,8 @@ int leader_of(Word parent, Word made) {
 /// The parent as it is after it has had one more child.
 Communicator parent_of(Word handle) {
   Communicator out = communicator_of(handle);
-  if (out.id != 0) known.with(handle, [&](Communicator& there) { out.children = ++there.children; });
+  if (out.id != 0)
+    known.with(handle, [&](Communicator& there) { out.children = ++there.children; });
   return out;
 }
 
@@ -56,7 +58,8 @@ Communicator communicator_of(Word handle) {
   int begun = 0;
   if (initialized == nullptr || initialized(&begun) != 0 || begun == 0) return found;
   const int self = rank_in(mpi.world);
-  found = handle == mpi.world ? Communicator{1, 0, self} : Communicator{mix(2, static_cast<std::uint64_t>(self)), 0, 0};
+  found = handle == mpi.world ? Communicator{1, 0, self}
+                              : Communicator{mix(2, static_cast<std::uint64_t>(self)), 0, 0};
   known.put(handle, found);
   return found;
 }
@@ -65,7 +68,8 @@ void note_communicator(Word parent, Word made) {
   const Communicator above = parent_of(parent);
   if (above.id == 0 || made == abi().no_comm || made == 0) return;
   if (const int leader = leader_of(parent, made); leader >= 0)
-    known.put(made, {mix(mix(above.id, above.children), static_cast<std::uint64_t>(leader)), 0, rank_in(made)});
+    known.put(made, {mix(mix(above.id, above.children), static_cast<std::uint64_t>(leader)), 0,
+                     rank_in(made)});
 }
 
 void note_group(Word parent, Word made, int tag) {
@@ -73,7 +77,8 @@ void note_group(Word parent, Word made, int tag) {
   if (above.id == 0 || made == abi().no_comm || made == 0) return;
   const int leader = leader_of(parent, made);
   if (leader < 0) return;
-  const std::uint64_t id = mix(mix(~above.id, static_cast<std::uint64_t>(tag)), static_cast<std::uint64_t>(leader));
+  const std::uint64_t id =
+      mix(mix(~above.id, static_cast<std::uint64_t>(tag)), static_cast<std::uint64_t>(leader));
   const std::uint32_t before = groups_made.take(id);
   groups_made.put(id, before + 1);
   known.put(made, {mix(id, before), 0, rank_in(made)});

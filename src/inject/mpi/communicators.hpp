@@ -1,8 +1,8 @@
 // Which communicator is which: an id that is the same on all of its ranks, found without a message.
 //
-// That of MPI_COMM_WORLD is 1, that of another one a hash of its parent's, of how many were made from the parent before
-// it, and of the parent's rank of its first member. All members know these three. A window has the next id of its
-// communicator.
+// That of MPI_COMM_WORLD is 1, that of another one a hash of its parent's, of how many were made
+// from the parent before it, and of the parent's rank of its first member. All members know these
+// three. A window has the next id of its communicator.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 namespace rangescope::inject::mpi {
 namespace {
 
-/// Is it one of Open MPI's Fortran constants, which are variables known by their addresses? mpif.h and mpi_f08 name
-/// them otherwise.
+/// Is it one of Open MPI's Fortran constants, which are variables known by their addresses? mpif.h
+/// and mpi_f08 name them otherwise.
 template <std::size_t n>
 bool is_constant(Word address, const char* const (&names)[n], std::atomic<Word> (&known)[n]) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -25,15 +25,16 @@ bool is_constant(Word address, const char* const (&names)[n], std::atomic<Word> 
 
 bool is_in_place(Word address) {
   static std::atomic<Word> known[3];
-  return is_constant(address, {"mpi_fortran_in_place_", "mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE"}, known);
+  return is_constant(
+      address, {"mpi_fortran_in_place_", "mpi_fortran_in_place", "MPI_FORTRAN_IN_PLACE"}, known);
 }
 bool is_status_ignore(Word address) {
   static std::atomic<Word> known[6];
-  return is_constant(
-      address,
-      {"mpi_fortran_status_ignore_", "mpi_fortran_statuses_ignore_", "mpi_fortran_status_ignore",
-       "mpi_fortran_statuses_ignore", "MPIR_F08_MPI_STATUS_IGNORE_OBJ", "MPIR_F08_MPI_STATUSES_IGNORE_OBJ"},
-      known);
+  return is_constant(address,
+                     {"mpi_fortran_status_ignore_", "mpi_fortran_statuses_ignore_",
+                      "mpi_fortran_status_ignore", "mpi_fortran_statuses_ignore",
+                      "MPIR_F08_MPI_STATUS_IGNORE_OBJ", "MPIR_F08_MPI_STATUSES_IGNORE_OBJ"},
+                     known);
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ void* Function::behind(Language language, const void* caller) {
                                                    : "P%s",
                 name);
   if (language >= Language::kFortran)
-    for (char* c = text; *c != '\0'; ++c) *c = static_cast<char>(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
+    for (char* c = text; *c != '\0'; ++c)
+      *c = static_cast<char>(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
   found = symbol(text, caller);
   known.store(found, std::memory_order_release);
   return found;
@@ -91,7 +93,8 @@ Word Arguments::from_fortran(char role, int handle) const {
 }
 
 Word Arguments::handle(char role) const {
-  return fortran() ? from_fortran(role, *reinterpret_cast<int*>(word(role))) : mpi_.handle(word(role));
+  return fortran() ? from_fortran(role, *reinterpret_cast<int*>(word(role)))
+                   : mpi_.handle(word(role));
 }
 
 Word Arguments::handle_at(char role, std::size_t place) const {
@@ -107,12 +110,15 @@ std::int64_t Arguments::count(char role) const {
 }
 
 std::uint64_t Arguments::bytes(int self) const {
-  const bool in_place = has('I') && (fortran() ? is_in_place(word('I')) : word('I') == mpi_.in_place);
+  const bool in_place =
+      has('I') && (fortran() ? is_in_place(word('I')) : word('I') == mpi_.in_place);
   const char counts = in_place ? 'N' : 'n', type = in_place ? 'T' : 't';
   if (!has(type)) return kUnknownBytes;
   std::int64_t items = (has(counts) ? count(counts) : 1) * number('m', 1);
   if (in_place && has('A'))
-    items = self < 0 ? -1 : language_ == Language::kLarge ? pointer<std::int64_t>('A')[self] : pointer<int>('A')[self];
+    items = self < 0                        ? -1
+            : language_ == Language::kLarge ? pointer<std::int64_t>('A')[self]
+                                            : pointer<int>('A')[self];
   if (items <= 0) return items == 0 ? 0 : kUnknownBytes;
   static const auto size_of = pmpi<int(Word, long long*)>("PMPI_Type_size_x");
   long long bytes = -1;

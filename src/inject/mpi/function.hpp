@@ -1,4 +1,5 @@
-// One function of MPI: what our library knows of it, and its arguments in C (also with large counts) or Fortran.
+// One function of MPI: what our library knows of it, and its arguments in C (also with large
+// counts) or Fortran.
 //
 // `roles` has a letter for each argument:
 //   n t, N T   count and type of the message; those that count where the buffer `I` is MPI_IN_PLACE
@@ -7,7 +8,8 @@
 //   p g, q h   peer or root, tag; the source and its tag, beside a send
 //   a          tag of a group, no message's
 //   R S, M     request or requests, status or statuses; a message that was probed
-//   i f, k x   index of the one that is complete, whether any is; how many are complete, their indexes
+//   i f, k x   index of the one that is complete, whether any is; how many are complete, their
+//   indexes
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -19,7 +21,8 @@
 namespace rangescope::inject::mpi {
 
 enum class Act : std::uint8_t {
-  kCall,      ///< a range and no more: collectives, one-sided calls, messages that are through when it ends
+  kCall,  ///< a range and no more: collectives, one-sided calls, messages that are through when it
+          ///< ends
   kReceive,   ///< that and where the message came from: MPI_Recv, MPI_Sendrecv
   kBegin,     ///< with a request: MPI_Isend, MPI_Iallreduce
   kPrepare,   ///< a persistent request
@@ -50,7 +53,8 @@ struct Function {
       at[static_cast<unsigned char>(roles[i])] = static_cast<signed char>(i + 1);
   }
 
-  /// The library's own: PMPI_Send, and mpi_send_, which in MPICH calls MPI_Send. Null where it has none.
+  /// The library's own: PMPI_Send, and mpi_send_, which in MPICH calls MPI_Send. Null where it has
+  /// none.
   [[nodiscard]] void* behind(Language language, const void* caller);
   [[nodiscard]] nvtxStringHandle_t text();
   /// Of the ranges that stand for each start of a persistent request.
@@ -62,8 +66,12 @@ class Arguments {
   Arguments(const Function& function, Word* words, Language language)
       : function_(function), words_(words), language_(language), mpi_(abi()) {}
 
-  [[nodiscard]] bool has(char role) const { return function_.at[static_cast<unsigned char>(role)] != 0; }
-  [[nodiscard]] Word& word(char role) const { return words_[function_.at[static_cast<unsigned char>(role)] - 1]; }
+  [[nodiscard]] bool has(char role) const {
+    return function_.at[static_cast<unsigned char>(role)] != 0;
+  }
+  [[nodiscard]] Word& word(char role) const {
+    return words_[function_.at[static_cast<unsigned char>(role)] - 1];
+  }
   template <typename Type = void>
   [[nodiscard]] Type* pointer(char role) const {
     return has(role) ? reinterpret_cast<Type*>(word(role)) : nullptr;
@@ -72,7 +80,9 @@ class Arguments {
     return fortran() ? *reinterpret_cast<int*>(word(role)) : static_cast<int>(word(role));
   }
   /// Where it is `otherwise` if there is none.
-  [[nodiscard]] int number(char role, int otherwise) const { return has(role) ? number(role) : otherwise; }
+  [[nodiscard]] int number(char role, int otherwise) const {
+    return has(role) ? number(role) : otherwise;
+  }
   /// A communicator, type, window, request or message, as C has it.
   [[nodiscard]] Word handle(char role) const;
   /// The one at `place` of those that the argument points to.
@@ -81,7 +91,8 @@ class Arguments {
   [[nodiscard]] int index(char role, std::size_t place = 0) const {
     return pointer<int>(role)[place] - (fortran() ? 1 : 0);
   }
-  /// Of one rank's message, of a call that MPI has accepted. kUnknownBytes where nobody says. `self`: the own rank.
+  /// Of one rank's message, of a call that MPI has accepted. kUnknownBytes where nobody says.
+  /// `self`: the own rank.
   [[nodiscard]] std::uint64_t bytes(int self) const;
   [[nodiscard]] bool is_ignored(char role) const;  ///< MPI_STATUS_IGNORE
   [[nodiscard]] bool fortran() const { return language_ >= Language::kFortran; }

@@ -1,5 +1,5 @@
-// What is known of handles: of requests under way, of communicators and windows. As many as there are; a lock for each
-// of 64 shares is held for a few instructions.
+// What is known of handles: of requests under way, of communicators and windows. As many as there
+// are; a lock for each of 64 shares is held for a few instructions.
 #pragma once
 
 #include <atomic>

@@ -5,11 +5,14 @@
 namespace rangescope::inject::mpi {
 namespace {
 
-constexpr std::uint64_t kFirstSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1, kBytes = kFirstSchema + kSaysAll,
-                        kCame = kBytes + 1, kCameToo = kBytes + 2, kCompletion = kBytes + 3;
-constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64, kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
+constexpr std::uint64_t kFirstSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1,
+                        kBytes = kFirstSchema + kSaysAll, kCame = kBytes + 1, kCameToo = kBytes + 2,
+                        kCompletion = kBytes + 3;
+constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64,
+                        kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
 
-// An entry's offset of 0 means "behind the entry before" but for the first: what lies at 0 comes first.
+// An entry's offset of 0 means "behind the entry before" but for the first: what lies at 0 comes
+// first.
 class Schema {
  public:
   void add(const char* name, std::uint64_t type, std::size_t offset) {
@@ -17,9 +20,10 @@ class Schema {
   }
   void finish(nvtxDomainHandle_t domain, std::uint64_t id, std::size_t size) const {
     nvtxPayloadSchemaAttr_t schema{};
-    schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
-                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
-                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
+    schema.fieldMask =
+        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
+        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
     schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
     schema.entries = entries_;
     schema.numEntries = count_;
@@ -34,7 +38,8 @@ class Schema {
 };
 
 void add_schemas(nvtxDomainHandle_t domain) {
-  static Schema begun[kSaysAll], bytes, came, came_too, completion;  // NVTX may keep what it is given
+  static Schema begun[kSaysAll], bytes, came, came_too,
+      completion;  // NVTX may keep what it is given
   for (std::uint8_t says = 0; says < kSaysAll; ++says) {
     Schema& schema = begun[says];
     schema.add("MPI communicator ID", kSize, offsetof(Begun, communicator));

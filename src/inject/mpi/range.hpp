@@ -1,5 +1,6 @@
-// A call as an NVTX range of domain `MPI`. Its push says where it stands (communicator or window, peer, tag), its pop
-// what came of it, once MPI has accepted all arguments: bytes, where a message came from, what requests were completed.
+// A call as an NVTX range of domain `MPI`. Its push says where it stands (communicator or window,
+// peer, tag), its pop what came of it, once MPI has accepted all arguments: bytes, where a message
+// came from, what requests were completed.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -21,7 +22,13 @@ struct Begun {
   std::uint64_t communicator, request;
   std::int32_t peer, tag, self, source, source_tag, unused;
 };
-enum Says : std::uint8_t { kSaysPeer = 1, kSaysTag = 2, kSaysSource = 4, kSaysRequest = 8, kSaysAll = 16 };
+enum Says : std::uint8_t {
+  kSaysPeer = 1,
+  kSaysTag = 2,
+  kSaysSource = 4,
+  kSaysRequest = 8,
+  kSaysAll = 16
+};
 
 struct Completion {
   std::uint64_t request, bytes;

@@ -52,7 +52,8 @@ Completing::~Completing() {
 /// The handle that lies there now, as it lies there.
 Word Completing::raw(std::size_t place) const {
   Word value = 0;
-  std::memcpy(&value, arguments_.pointer<char>('R') + place * arguments_.handle_bytes(), arguments_.handle_bytes());
+  std::memcpy(&value, arguments_.pointer<char>('R') + place * arguments_.handle_bytes(),
+              arguments_.handle_bytes());
   return value;
 }
 
@@ -74,7 +75,9 @@ void Completing::done(bool accepted) {
   for (int n = 0; n < known && accepted; ++n) {
     const int at = order == '\0' ? n : arguments_.index(order, static_cast<std::size_t>(n));
     if (at >= 0 && static_cast<std::size_t>(at) < count_)
-      add(rooms_[at], statuses_ == nullptr ? nullptr : statuses_ + static_cast<std::size_t>(n) * abi().status_bytes);
+      add(rooms_[at], statuses_ == nullptr
+                          ? nullptr
+                          : statuses_ + static_cast<std::size_t>(n) * abi().status_bytes);
   }
   for (std::size_t i = 0; i < count_; ++i) {
     if (rooms_[i].posted.start != nullptr)

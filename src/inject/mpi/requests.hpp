@@ -15,7 +15,8 @@ struct Posted {
   std::uint64_t bytes = 0;
   std::int32_t peer = -2, tag = 0;
   bool receives = false;
-  nvtxStringHandle_t start = nullptr;  ///< of a persistent one: the name of its ranges. Its number is 0 until it starts
+  nvtxStringHandle_t start =
+      nullptr;  ///< of a persistent one: the name of its ranges. Its number is 0 until it starts
   Word comm = 0;
 };
 
@@ -26,15 +27,16 @@ extern Handles<Posted> under_way;
 /// Unless its request stands for many.
 void put(Word request, const Posted& posted);
 
-/// The requests of a call that completes some. What began them is taken before the call, since a handle may be used
-/// again as soon as its request is complete, and put back where it is not.
+/// The requests of a call that completes some. What began them is taken before the call, since a
+/// handle may be used again as soon as its request is complete, and put back where it is not.
 class Completing {
  public:
   explicit Completing(const Arguments& arguments);
   ~Completing();
   Completing& operator=(Completing&&) = delete;
 
-  /// After the call. A request is complete when its handle is gone, a persistent one when MPI names it.
+  /// After the call. A request is complete when its handle is gone, a persistent one when MPI names
+  /// it.
   void done(bool accepted);
   [[nodiscard]] bool any() const { return complete_ > 0; }
   void tell(Range& range) const { range.completed(data_, complete_); }

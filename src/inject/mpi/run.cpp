@@ -50,7 +50,8 @@ class Call {
     const auto rank = [&](char role) { return abi().rank(arguments_.number(role)); };
     if (arguments_.has('p')) says |= kSaysPeer, begun.peer = rank('p');
     if (arguments_.has('g')) says |= kSaysTag, begun.tag = arguments_.number('g');
-    if (arguments_.has('q')) says |= kSaysSource, begun.source = rank('q'), begun.source_tag = arguments_.number('h');
+    if (arguments_.has('q'))
+      says |= kSaysSource, begun.source = rank('q'), begun.source_tag = arguments_.number('h');
     return says;
   }
 
@@ -79,10 +80,11 @@ class Call {
       received(range, says_what);
     } else if ((says & kSaysRequest) != 0) {
       const bool sends = !function_.receives || arguments_.has('q');
-      const Posted posted{says_what.request, sends ? sent(range.self(), says_what) : kUnknownBytes, says_what.peer,
-                          says_what.tag, function_.receives};
+      const Posted posted{says_what.request, sends ? sent(range.self(), says_what) : kUnknownBytes,
+                          says_what.peer, says_what.tag, function_.receives};
       range.bytes(posted.bytes);
-      if (range.is_followed()) put(arguments_.handle_at(function_.act == Act::kProbe ? 'M' : 'R'), posted);
+      if (range.is_followed())
+        put(arguments_.handle_at(function_.act == Act::kProbe ? 'M' : 'R'), posted);
     } else {
       range.bytes(sent(range.self(), says_what));
     }
@@ -114,7 +116,8 @@ class Call {
 
   void made(Word parent) const {
     const auto each = [&](char role, auto note) {
-      if (const Word made = arguments_.has(role) ? arguments_.handle_at(role) : 0; made != 0) note(made);
+      if (const Word made = arguments_.has(role) ? arguments_.handle_at(role) : 0; made != 0)
+        note(made);
     };
     each('C', [&](Word made) {
       if (arguments_.has('R'))
@@ -133,8 +136,9 @@ class Call {
     const Word in = place();
     const int result = go();
     if (result == 0)
-      put(arguments_.handle_at('R'), {0, function_.receives ? kUnknownBytes : sent(communicator_of(in).self, what),
-                                      what.peer, what.tag, function_.receives, function_.start_text(), in});
+      put(arguments_.handle_at('R'),
+          {0, function_.receives ? kUnknownBytes : sent(communicator_of(in).self, what), what.peer,
+           what.tag, function_.receives, function_.start_text(), in});
     return result;
   }
 
@@ -182,7 +186,8 @@ class Call {
     const std::uint8_t says = begun(what);
     what.request = next_number();
     const Range range(function_.text(), place(), says | kSaysRequest, what);
-    if (range.is_followed()) put(arguments_.handle_at('M'), {what.request, kUnknownBytes, what.peer, what.tag, true});
+    if (range.is_followed())
+      put(arguments_.handle_at('M'), {what.request, kUnknownBytes, what.peer, what.tag, true});
     return result;
   }
 
@@ -233,7 +238,8 @@ class Call {
 
 }  // namespace
 
-int run(Function& function, Language language, Word* words, int count, Invoke invoke, const void* caller) {
+int run(Function& function, Language language, Word* words, int count, Invoke invoke,
+        const void* caller) {
   void* const real = function.behind(language, caller);
   constexpr int kOtherError = 15;  // MPI_ERR_OTHER, near enough in every MPI
   if (real == nullptr) return kOtherError;
@@ -242,8 +248,9 @@ int run(Function& function, Language language, Word* words, int count, Invoke in
     const Range range(function.text());
     return invoke(real, words);
   }
-  // Fortran of Open MPI calls PMPI's functions, that of the others MPI's, which come by here again. With module mpi_f08
-  // it is the other way round: Open MPI's goes on to its Fortran of old, MPICH's of what has no buffer to PMPI's.
+  // Fortran of Open MPI calls PMPI's functions, that of the others MPI's, which come by here again.
+  // With module mpi_f08 it is the other way round: Open MPI's goes on to its Fortran of old,
+  // MPICH's of what has no buffer to PMPI's.
   const auto unseen = mpi.kind == Abi::Kind::kOpenMpi ? Language::kFortran : Language::kFortran08;
   if (language >= Language::kFortran && language != unseen) return invoke(real, words);
   return Call(function, language, words, count, invoke, real).run();

@@ -10,7 +10,8 @@ namespace rangescope::inject::mpi {
 using Invoke = int (*)(void* real, Word* words);
 
 /// What MPI answered; in Fortran that is in the last argument, behind those that roles count.
-int run(Function& function, Language language, Word* words, int count, Invoke invoke, const void* caller);
+int run(Function& function, Language language, Word* words, int count, Invoke invoke,
+        const void* caller);
 
 template <std::size_t... I>
 int invoke_with(void* real, Word* words, std::index_sequence<I...>) {

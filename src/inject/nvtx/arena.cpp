@@ -28,7 +28,8 @@ std::size_t page_bytes() {
 }
 
 void* pages_allocate(std::size_t bytes) {
-  void* at = ::mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* at = ::mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return at == MAP_FAILED ? nullptr : at;
 }
 
@@ -50,7 +51,8 @@ void* arena_allocate(std::size_t bytes) {
     auto* made = static_cast<Block*>(fresh);
     made->size = kBlock;
     made->used.store(round_up(sizeof(Block), 16), std::memory_order_relaxed);
-    if (!current.compare_exchange_strong(block, made, std::memory_order_acq_rel)) pages_free(fresh, kBlock);
+    if (!current.compare_exchange_strong(block, made, std::memory_order_acq_rel))
+      pages_free(fresh, kBlock);
   }
 }
 

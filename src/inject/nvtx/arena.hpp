@@ -1,6 +1,8 @@
-// Memory for the injected library: never malloc (the program may interpose it, or be inside it), never given back.
+// Memory for the injected library: never malloc (the program may interpose it, or be inside it),
+// never given back.
 //
-// Blocks come from anonymous mmap and are cut by an atomic bump; null when the system refuses. Safe in signal handlers.
+// Blocks come from anonymous mmap and are cut by an atomic bump; null when the system refuses. Safe
+// in signal handlers.
 #pragma once
 
 #include <cstddef>

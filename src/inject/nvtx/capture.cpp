@@ -56,8 +56,9 @@ struct Settings {
   char folder[PATH_MAX];
 };
 std::atomic<const Settings*> settings{nullptr};
-std::atomic<native::FileHeader*> ancestor{nullptr};  // of the last file that this process or one before a fork made
-std::atomic<int> first_filter{0};                    // PR_GET_SECCOMP when recording began
+std::atomic<native::FileHeader*> ancestor{
+    nullptr};                      // of the last file that this process or one before a fork made
+std::atomic<int> first_filter{0};  // PR_GET_SECCOMP when recording began
 std::atomic<std::uint64_t> range_own_ps{0}, range_pair_ps{0};
 std::atomic<std::int64_t> ahead_ns{0};  // of the machine's clock
 
@@ -67,9 +68,11 @@ struct CaptureFile {
   native::FileHeader* header = nullptr;
   std::uint32_t window = 0;
   bool again = false;      // its place was that of another
-  std::uint64_t room = 0;  // a sparse file of so many bytes, mapped as it is used; 0: each chunk is reserved by its own
+  std::uint64_t room = 0;  // a sparse file of so many bytes, mapped as it is used; 0: each chunk is
+                           // reserved by its own
   std::atomic<std::uint64_t> next{page_bytes()};  // where the next chunk begins
-  std::atomic<std::uint64_t> refused_until{0};    // after a failure, try again when this many drops were counted
+  std::atomic<std::uint64_t> refused_until{
+      0};  // after a failure, try again when this many drops were counted
   std::atomic<Drop> refused_for{Drop::kNoSpace};
   std::atomic<std::uint64_t> drops{0};
   char path[PATH_MAX + 64];
@@ -99,17 +102,20 @@ Drop reason_of(int error) {
   }
 }
 
-// Reserves [at, at + bytes) on disk: 0, or errno. Asks for RLIMIT_FSIZE first, since the kernel would send SIGXFSZ.
+// Reserves [at, at + bytes) on disk: 0, or errno. Asks for RLIMIT_FSIZE first, since the kernel
+// would send SIGXFSZ.
 int reserve(int file, std::uint64_t at, std::size_t bytes) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && at + bytes > limit.rlim_cur)
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      at + bytes > limit.rlim_cur)
     return EFBIG;
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(bytes)) == 0) return 0;
     if (errno != EINTR) break;
   }
   if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-  static const char zeros[native::kPage] = {};  // file systems without fallocate (NFSv3, some FUSE): write the zeros
+  static const char zeros[native::kPage] =
+      {};  // file systems without fallocate (NFSv3, some FUSE): write the zeros
   for (std::size_t done = 0; done < bytes; done += sizeof zeros) {
     ssize_t wrote = -1;
     do {
@@ -120,12 +126,15 @@ int reserve(int file, std::uint64_t at, std::size_t bytes) {
   return 0;
 }
 
-// File systems of this machine on which a hole costs nothing, and a page is reserved when it is first written.
+// File systems of this machine on which a hole costs nothing, and a page is reserved when it is
+// first written.
 bool is_sparse(int file) {
   struct statfs system {};
   if (fstatfs(file, &system) != 0) return false;
-  for (const std::uint32_t known : {0xEF53u, 0x58465342u, 0x9123683Eu, 0x01021994u, 0x794C7630u, 0xF2F52010u}) {
-    if (static_cast<std::uint32_t>(system.f_type) == known) return true;  // ext, XFS, Btrfs, tmpfs, overlay, F2FS
+  for (const std::uint32_t known :
+       {0xEF53u, 0x58465342u, 0x9123683Eu, 0x01021994u, 0x794C7630u, 0xF2F52010u}) {
+    if (static_cast<std::uint32_t>(system.f_type) == known)
+      return true;  // ext, XFS, Btrfs, tmpfs, overlay, F2FS
   }
   return false;
 }
@@ -137,26 +146,31 @@ std::uint64_t make_room(int file) {
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return 0;
   if (most > limit.rlim_cur) most = limit.rlim_cur;
   most = most / page_bytes() * page_bytes();
-  return most > page_bytes() && is_sparse(file) && ftruncate(file, static_cast<off_t>(most)) == 0 ? most : 0;
+  return most > page_bytes() && is_sparse(file) && ftruncate(file, static_cast<off_t>(most)) == 0
+             ? most
+             : 0;
 }
 
-// The blocks of what is mapped of a sparse file. Without read-ahead: it puts large folios where the file is empty, and
-// ext4 then goes through a whole one for each page of it that is first written (Linux 6.18: 12 us a page, 5 without; of
-// a file that is all hole 3 ms for the first page, which each child of a fork paid).
+// The blocks of what is mapped of a sparse file. Without read-ahead: it puts large folios where the
+// file is empty, and ext4 then goes through a whole one for each page of it that is first written
+// (Linux 6.18: 12 us a page, 5 without; of a file that is all hole 3 ms for the first page, which
+// each child of a fork paid).
 int populate(void* at, std::size_t bytes) {
   madvise(at, bytes, MADV_RANDOM);
   return madvise(at, bytes, kMadvPopulateWrite);
 }
 
-// Whether what is mapped at `at` can be mapped once more, as map_more() does. qemu-user (7.2) knows no size of 0.
+// Whether what is mapped at `at` can be mapped once more, as map_more() does. qemu-user (7.2) knows
+// no size of 0.
 bool maps_again(void* at) {
   void* const again = mremap(at, 0, native::kPage, MREMAP_MAYMOVE);
   return again != MAP_FAILED && munmap(again, native::kPage) == 0;
 }
 
-// [at, at + bytes) of a sparse file: another map of what its header is a map of, which takes neither a descriptor nor
-// a path (the program may have used up the one and lost the right to the other: chroot, setuid, a seccomp filter that
-// kills), then its blocks. MAP_FAILED and the error where they cannot be had.
+// [at, at + bytes) of a sparse file: another map of what its header is a map of, which takes
+// neither a descriptor nor a path (the program may have used up the one and lost the right to the
+// other: chroot, setuid, a seccomp filter that kills), then its blocks. MAP_FAILED and the error
+// where they cannot be had.
 void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int& error) {
   error = EFBIG;
   if (at + bytes > file.room) return MAP_FAILED;
@@ -167,8 +181,11 @@ void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int
   const bool reserved = populate(chunk, bytes) == 0;
   if (!reserved) {
     error = errno;
-    // A hole can be read where the disk is full (of a tmpfs what is before it), and nothing behind the file's end.
-    const auto reads = [](void* page) { return madvise(page, page_bytes(), kMadvPopulateRead) == 0; };
+    // A hole can be read where the disk is full (of a tmpfs what is before it), and nothing behind
+    // the file's end.
+    const auto reads = [](void* page) {
+      return madvise(page, page_bytes(), kMadvPopulateRead) == 0;
+    };
     if (error == EFAULT) error = reads(chunk) || reads(chunk - page_bytes()) ? ENOSPC : ESTALE;
   }
   if (munmap(whole, at) == 0 && reserved) return chunk;
@@ -176,9 +193,11 @@ void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int
   return MAP_FAILED;
 }
 
-// Whether the program has put itself under a seccomp filter meanwhile: what that kills for, nobody can ask.
+// Whether the program has put itself under a seccomp filter meanwhile: what that kills for, nobody
+// can ask.
 bool is_newly_filtered() {
-  return first_filter.load(std::memory_order_relaxed) == 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+  return first_filter.load(std::memory_order_relaxed) == 0 &&
+         prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
 }
 
 void fill(native::FileHeader& header, std::uint32_t window) {
@@ -192,7 +211,8 @@ void fill(native::FileHeader& header, std::uint32_t window) {
   clock_gettime(CLOCK_REALTIME, &wall);
   header.monotonic_ns = now_ns();
   header.realtime_ns = std::int64_t{wall.tv_sec} * 1000000000 + wall.tv_nsec;
-  header.first_range_id = (window != 0 ? next_range_id : process.first_range_id).load(std::memory_order_relaxed);
+  header.first_range_id =
+      (window != 0 ? next_range_id : process.first_range_id).load(std::memory_order_relaxed);
   header.window = window;
   header.used_bytes = page_bytes();
   const Settings& said = *settings.load(std::memory_order_acquire);
@@ -233,20 +253,24 @@ void* map_reserved(const CaptureFile& state, std::uint64_t at, std::size_t bytes
     if (mapped == MAP_FAILED) error = errno;
   }
   close(file);
-  // One call instead of a fault every 128 ranges. Linux 5.14; refused before, and then the faults come one by one.
+  // One call instead of a fault every 128 ranges. Linux 5.14; refused before, and then the faults
+  // come one by one.
   if (mapped != MAP_FAILED && bytes >= kPopulate) madvise(mapped, bytes, kMadvPopulateWrite);
   return mapped;
 }
 
-// For whoever asks why there is no capture of this process. False where nothing at all can be written there.
+// For whoever asks why there is no capture of this process. False where nothing at all can be
+// written there.
 bool leave_reason(const char* folder, int error) {
   char reason[16], path[PATH_MAX + 64];
   snprintf(reason, sizeof reason, "%d", error);
-  snprintf(path, sizeof path, "%s/%d%s", folder, static_cast<int>(getpid()), native::kRefusedSuffix);
+  snprintf(path, sizeof path, "%s/%d%s", folder, static_cast<int>(getpid()),
+           native::kRefusedSuffix);
   return symlink(reason, path) == 0 || errno == EEXIST;
 }
 
-// From now on drops of this process, the child of a fork, are counted in the file that it has from its parent.
+// From now on drops of this process, the child of a fork, are counted in the file that it has from
+// its parent.
 void count_with_ancestor(native::FileHeader& header) {
   process.cut_off.store(true, std::memory_order_release);
   for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
@@ -255,7 +279,8 @@ void count_with_ancestor(native::FileHeader& header) {
 
 // Null with its errno when it cannot be had.
 CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
-  // A place of two windows ago: its header is mapped over, since a thread that stood still may yet count there.
+  // A place of two windows ago: its header is mapped over, since a thread that stood still may yet
+  // count there.
   CaptureFile* const spare = process.spare.exchange(nullptr);
   void* const over = spare != nullptr ? spare->header : nullptr;
   void* const memory = spare != nullptr ? spare : arena_allocate(sizeof(CaptureFile));
@@ -277,7 +302,8 @@ CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
   error = made->room != 0 ? 0 : reserve(file, 0, page_bytes());
   void* at = MAP_FAILED;
   if (error == 0) {
-    at = mmap(over, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
+    at = mmap(over, page_bytes(), PROT_READ | PROT_WRITE,
+              MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
     if (at == MAP_FAILED) error = errno;
   }
   if (at != MAP_FAILED && made->room != 0 && (!maps_again(at) || populate(at, page_bytes()) != 0)) {
@@ -317,8 +343,9 @@ std::uint64_t number_of(const char* const (&variables)[n]) {
 bool refuse(const char* why, const char* folder) {
   if (!is_off(getenv(wire::kVerbose))) {
     char line[PATH_MAX + 128];
-    const int length = snprintf(line, sizeof line, "rangescope: nothing is recorded in process %d: %s: %s\n",
-                                static_cast<int>(getpid()), why, folder);
+    const int length =
+        snprintf(line, sizeof line, "rangescope: nothing is recorded in process %d: %s: %s\n",
+                 static_cast<int>(getpid()), why, folder);
     if (length > 0 && write(2, line, static_cast<std::size_t>(length)) < 0) return false;
   }
   return false;
@@ -329,7 +356,8 @@ bool refuse(const char* why, const char* folder) {
 std::int64_t now_ns() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec - ahead_ns.load(std::memory_order_relaxed);
+  return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec -
+         ahead_ns.load(std::memory_order_relaxed);
 }
 
 void clock_prepare() {
@@ -343,20 +371,23 @@ bool capture_prepare() {
   if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set", "");
   const std::uint64_t rank_plus_1 = number_of(wire::kRankVariables);
   if (const char* ranks = getenv(wire::kRanks);
-      ranks != nullptr && rank_plus_1 > 0 && !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1)))
+      ranks != nullptr && rank_plus_1 > 0 &&
+      !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1)))
     return refuse("its rank is not to be profiled", "");
   auto* made = static_cast<Settings*>(arena_allocate(sizeof(Settings)));
   if (made == nullptr) return refuse("there is no memory", folder);
   std::size_t used = 0;
   if (folder[0] != '/') {  // relative: to where the process is now, for it may move
-    if (getcwd(made->folder, sizeof made->folder) == nullptr) return refuse("the current directory has no name", "");
+    if (getcwd(made->folder, sizeof made->folder) == nullptr)
+      return refuse("the current directory has no name", "");
     used = strlen(made->folder);
     made->folder[used++] = '/';
   }
   const std::size_t length = strlen(folder);
   if (used + length >= sizeof made->folder) return refuse("RANGESCOPE_DIR is too long", folder);
   memcpy(made->folder + used, folder, length + 1);
-  if (getauxval(AT_SECURE) != 0) {  // set-user-id and the like: a file of another user, wherever the caller says
+  if (getauxval(AT_SECURE) !=
+      0) {  // set-user-id and the like: a file of another user, wherever the caller says
     if (process.no_file.exchange(1) == 0) {
       const auto user = syscall(SYS_setfsuid, getuid()), group = syscall(SYS_setfsgid, getgid());
       (void)leave_reason(made->folder, EPERM);
@@ -368,7 +399,8 @@ bool capture_prepare() {
   first_filter.store(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), std::memory_order_relaxed);
   clock_prepare();
   mkdir(made->folder, 0755);
-  if (access(made->folder, W_OK | X_OK) != 0) return refuse("RANGESCOPE_DIR cannot be written", made->folder);
+  if (access(made->folder, W_OK | X_OK) != 0)
+    return refuse("RANGESCOPE_DIR cannot be written", made->folder);
   made->limit = kDefaultLimit;
   if (const char* limit = getenv(wire::kMaxCaptureSize); limit != nullptr && limit[0] != '\0') {
     char* end = nullptr;
@@ -392,10 +424,12 @@ const char* capture_folder() {
 CaptureFile* capture_file(std::uint32_t window) {
   CaptureFile* known = process.file.load(std::memory_order_acquire);
   if (known != nullptr && known->window == window) return known;
-  if (process.no_file.load(std::memory_order_acquire) == std::uint64_t{window} + 1 || window != control::window())
+  if (process.no_file.load(std::memory_order_acquire) == std::uint64_t{window} + 1 ||
+      window != control::window())
     return nullptr;
   const Quiet quiet;
-  if (ancestor.load(std::memory_order_acquire) != nullptr && is_newly_filtered()) {  // the child of a fork
+  if (ancestor.load(std::memory_order_acquire) != nullptr &&
+      is_newly_filtered()) {  // the child of a fork
     process.filtered.store(true, std::memory_order_release);
     process.no_file.store(std::uint64_t{window} + 1, std::memory_order_release);
     return nullptr;
@@ -441,9 +475,10 @@ native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes, Drop
     return nullptr;
   }
   CaptureFile& state = *file_of;
-  if (state.drops.load(std::memory_order_relaxed) < state.refused_until.load(std::memory_order_relaxed)) {
-    why = state.refused_for.load(
-        std::memory_order_relaxed);  // refused a moment ago: do not ask the file system at every event
+  if (state.drops.load(std::memory_order_relaxed) <
+      state.refused_until.load(std::memory_order_relaxed)) {
+    why = state.refused_for.load(std::memory_order_relaxed);  // refused a moment ago: do not ask
+                                                              // the file system at every event
     return nullptr;
   }
   const std::uint64_t limit = settings.load(std::memory_order_acquire)->limit;
@@ -455,17 +490,21 @@ native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes, Drop
     }
   } while (!state.next.compare_exchange_weak(at, at + bytes, std::memory_order_relaxed));
   int error = 0;
-  void* const mapped = state.room != 0 ? map_more(state, at, bytes, error) : map_reserved(state, at, bytes, error);
+  void* const mapped =
+      state.room != 0 ? map_more(state, at, bytes, error) : map_reserved(state, at, bytes, error);
   if (mapped == MAP_FAILED) {
     std::uint64_t mine = at + bytes;
-    state.next.compare_exchange_strong(mine, at, std::memory_order_relaxed);  // else it stays a hole
+    state.next.compare_exchange_strong(mine, at,
+                                       std::memory_order_relaxed);  // else it stays a hole
     why = reason_of(error);
     state.refused_for.store(why, std::memory_order_relaxed);
-    state.refused_until.store(state.drops.load(std::memory_order_relaxed) + 1024, std::memory_order_relaxed);
+    state.refused_until.store(state.drops.load(std::memory_order_relaxed) + 1024,
+                              std::memory_order_relaxed);
     return nullptr;
   }
   std::atomic_ref<std::uint64_t> used(state.header->used_bytes);
-  for (std::uint64_t known = used.load(); known < at + bytes && !used.compare_exchange_weak(known, at + bytes);) {
+  for (std::uint64_t known = used.load();
+       known < at + bytes && !used.compare_exchange_weak(known, at + bytes);) {
   }
   return static_cast<native::ChunkHeader*>(mapped);
 }
@@ -474,7 +513,8 @@ std::uint32_t capture_one_of() {
   const CaptureFile* file = process.file.load(std::memory_order_acquire);
   const std::uint64_t limit = settings.load(std::memory_order_acquire)->limit;
   if (file == nullptr || limit < kLeastThinned) return 1;
-  const std::uint64_t used = file->next.load(std::memory_order_relaxed), left = used < limit ? limit - used : 0;
+  const std::uint64_t used = file->next.load(std::memory_order_relaxed),
+                      left = used < limit ? limit - used : 0;
   unsigned halvings = 0;
   while (halvings < 15 && left <= limit >> (halvings + 1)) ++halvings;
   return 1u << 2 * halvings;
@@ -490,7 +530,8 @@ void capture_count(Drop why, std::uint64_t count) {
   CaptureFile* file = process.file.load(std::memory_order_acquire);
   if (file == nullptr) {
     if (process.filtered.load(std::memory_order_relaxed))
-      bump(*ancestor.load(std::memory_order_acquire), static_cast<std::uint32_t>(Drop::kFiltered), count);
+      bump(*ancestor.load(std::memory_order_acquire), static_cast<std::uint32_t>(Drop::kFiltered),
+           count);
     else if (process.cut_off.load(std::memory_order_acquire))
       bump(*ancestor.load(std::memory_order_acquire), index, count);
     else
@@ -511,7 +552,8 @@ bool capture_header_holds(const void* address) {
     return header != nullptr && address >= header && address < header + 1;
   };
   for (const auto* each : {&process.file, &process.older})
-    if (const CaptureFile* file = each->load(std::memory_order_acquire); file != nullptr && holds(file->header))
+    if (const CaptureFile* file = each->load(std::memory_order_acquire);
+        file != nullptr && holds(file->header))
       return true;
   return holds(ancestor.load(std::memory_order_acquire)) || control::holds(address);
 }
@@ -526,7 +568,8 @@ namespace {
 std::atomic<bool> guarded{false};
 struct sigaction before;  // written before the handler can run
 
-// As without the guard. A fault comes again when the handler returns, and meets the default action then.
+// As without the guard. A fault comes again when the handler returns, and meets the default action
+// then.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const bool fault = info->si_code > 0;
   if (before.sa_handler == SIG_IGN && !fault) return;
@@ -543,9 +586,10 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 void on_bus(int signal, siginfo_t* info, void* context) {
   const KeepErrno keep_errno;
   const bool ours = info->si_code == BUS_ADRERR && writer_holds(info->si_addr);
-  void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) & ~(page_bytes() - 1));
-  if (!ours ||
-      mmap(page, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+  void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) &
+                                             ~(page_bytes() - 1));
+  if (!ours || mmap(page, page_bytes(), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
     return pass_on(signal, info, context);
   if (control::holds(info->si_addr)) return control::lost();
   capture_count(wire::native::Drop::kTruncated);  // may come here once more, for the header
@@ -561,7 +605,8 @@ void guard_maps() {
   action.sa_sigaction = on_bus;
   // The signal stays open for the header's page.
   action.sa_flags =
-      (handler ? before.sa_flags & ~static_cast<int>(SA_RESETHAND) : SA_RESTART | SA_ONSTACK) | SA_SIGINFO | SA_NODEFER;
+      (handler ? before.sa_flags & ~static_cast<int>(SA_RESETHAND) : SA_RESTART | SA_ONSTACK) |
+      SA_SIGINFO | SA_NODEFER;
   sigaction(SIGBUS, &action, nullptr);
 }
 

@@ -12,7 +12,8 @@ namespace {
 constexpr unsigned kModules = NVTX_CB_MODULE_SIZE;
 constexpr unsigned kMostCallbacks = 32;
 
-// Written by whoever attaches a client, always with the same values: the other library has one function for a callback.
+// Written by whoever attaches a client, always with the same values: the other library has one
+// function for a callback.
 std::atomic<NvtxFunctionPointer> functions[kModules][kMostCallbacks];
 
 struct Table {
@@ -23,11 +24,13 @@ struct Table {
 
 Table table_of(const NvtxExportTableCallbacks& callbacks, unsigned module) {
   Table found;
-  if (callbacks.GetModuleFunctionTable(static_cast<NvtxCallbackModule>(module), &found.table, &found.size) == 0)
+  if (callbacks.GetModuleFunctionTable(static_cast<NvtxCallbackModule>(module), &found.table,
+                                       &found.size) == 0)
     return {};
   if (found.table == nullptr) return {};
   if (found.size > kMostCallbacks) found.size = kMostCallbacks;
-  for (unsigned i = 0; i < found.size; ++i) found.before[i] = found.table[i] != nullptr ? *found.table[i] : nullptr;
+  for (unsigned i = 0; i < found.size; ++i)
+    found.before[i] = found.table[i] != nullptr ? *found.table[i] : nullptr;
   return found;
 }
 
@@ -47,18 +50,22 @@ void* library() {
 bool initialize(NvtxGetExportTableFunc_t get_table) {
   void* const other = library();
   if (other == nullptr) return false;
-  auto* start = reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(dlsym(other, "InitializeInjectionNvtx2"));
-  const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  auto* start =
+      reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(dlsym(other, "InitializeInjectionNvtx2"));
+  const auto* callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (start == nullptr || callbacks == nullptr) return false;
   Table tables[kModules];
-  for (unsigned module = 1; module < kModules; ++module) tables[module] = table_of(*callbacks, module);
+  for (unsigned module = 1; module < kModules; ++module)
+    tables[module] = table_of(*callbacks, module);
   if (start(get_table) == 0) return false;
   for (unsigned module = 1; module < kModules; ++module) {
     const Table& t = tables[module];
     for (unsigned i = 0; i < t.size; ++i) {
       if (t.table[i] == nullptr || *t.table[i] == t.before[i]) continue;
       functions[module][i].store(*t.table[i], std::memory_order_release);
-      // Its domains would be ours there: user synchronization objects are off while two tools listen.
+      // Its domains would be ours there: user synchronization objects are off while two tools
+      // listen.
       if (module == NVTX_CB_MODULE_SYNC) *t.table[i] = nullptr;
     }
   }

@@ -1,5 +1,6 @@
-// Another NVTX tool behind ours (RANGESCOPE_CHAIN_NVTX names its library): it is initialised first, and every call that
-// we take is handed on to it. Handles that the program holds are ours; the other tool gets those that it gave itself.
+// Another NVTX tool behind ours (RANGESCOPE_CHAIN_NVTX names its library): it is initialised first,
+// and every call that we take is handed on to it. Handles that the program holds are ours; the
+// other tool gets those that it gave itself.
 //
 // Where no tool is chained nothing of this runs: the plain callbacks are attached.
 #pragma once
@@ -15,7 +16,8 @@ namespace rangescope::inject::chain {
 /// The library that RANGESCOPE_CHAIN_NVTX names, loaded; null where there is none.
 [[nodiscard]] void* library();
 
-/// Initialises the other library for this client of NVTX, when there is one; true when it took the client.
+/// Initialises the other library for this client of NVTX, when there is one; true when it took the
+/// client.
 bool initialize(NvtxGetExportTableFunc_t get_table);
 
 /// What the other tool attached to a callback; null where it took none.
@@ -45,7 +47,8 @@ Passed<Attributes> pass_attributes(const Attributes* a) {
   Passed<Attributes> passed{{}, a, a != nullptr && a->messageType == NVTX_MESSAGE_TYPE_REGISTERED};
   if (passed.copied) {
     passed.copy = *a;
-    passed.copy.message.registered = static_cast<nvtxStringHandle_t>(other_string(a->message.registered));
+    passed.copy.message.registered =
+        static_cast<nvtxStringHandle_t>(other_string(a->message.registered));
   }
   return passed;
 }

@@ -22,10 +22,12 @@ bool join(const char* folder) {
   if (file < 0) return errno == ENOENT;
   char magic[sizeof page.magic] = {};
   struct stat found {};
-  const bool good = fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == sizeof page &&
-                    pread(file, magic, sizeof magic, 0) == sizeof magic &&
-                    memcmp(magic, wire::control::kMagic, sizeof magic) == 0 &&
-                    mmap(&page, sizeof page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+  const bool good =
+      fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == sizeof page &&
+      pread(file, magic, sizeof magic, 0) == sizeof magic &&
+      memcmp(magic, wire::control::kMagic, sizeof magic) == 0 &&
+      mmap(&page, sizeof page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) !=
+          MAP_FAILED;
   close(file);
   return good;
 }
@@ -36,7 +38,8 @@ namespace {
 bool counting() {
   const auto own = static_cast<std::uint32_t>(getpid());
   std::uint32_t none = 0;
-  return __atomic_compare_exchange_n(&page.counts, &none, own, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+  return __atomic_compare_exchange_n(&page.counts, &none, own, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED) ||
          none == own;
 }
 
@@ -47,8 +50,8 @@ void wake() {
 }  // namespace
 
 void count(const Name& name) {
-  if (name.bytes == 0 || name.bytes >= sizeof page.name || memcmp(name.text, page.name, name.bytes) != 0 ||
-      page.name[name.bytes] != '\0' || !counting())
+  if (name.bytes == 0 || name.bytes >= sizeof page.name ||
+      memcmp(name.text, page.name, name.bytes) != 0 || page.name[name.bytes] != '\0' || !counting())
     return;
   const std::uint32_t number = __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED);
   if (number + 1 == page.first)

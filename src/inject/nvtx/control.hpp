@@ -1,5 +1,6 @@
-// Whether this process records now, and into which window's folder. What the hooks of NVTX ask first is one load of a
-// page that is this library's own, or, where somebody controls the recording, his (wire/control.hpp).
+// Whether this process records now, and into which window's folder. What the hooks of NVTX ask
+// first is one load of a page that is this library's own, or, where somebody controls the
+// recording, his (wire/control.hpp).
 #pragma once
 
 #include "inject/nvtx/writer.hpp"
@@ -37,7 +38,8 @@ void count(const Name& name);
 [[nodiscard]] inline bool by_calls() {
   return counts() && page.name[0] == '\0';
 }
-/// The program calls cuProfilerStart. True for the first one: the window is to open, by starts() once all is awake.
+/// The program calls cuProfilerStart. True for the first one: the window is to open, by starts()
+/// once all is awake.
 [[nodiscard]] bool is_called();
 void starts();
 /// It calls cuProfilerStop: the window closes.
@@ -47,7 +49,8 @@ void stops();
 [[nodiscard]] bool join(const char* folder);
 /// Whether `address` is in the page. Async-signal-safe.
 [[nodiscard]] bool holds(const void* address);
-/// The page's file was cut: nothing is recorded any more. `page` was just made anew, and can be written.
+/// The page's file was cut: nothing is recorded any more. `page` was just made anew, and can be
+/// written.
 void lost();
 
 }  // namespace rangescope::inject::control

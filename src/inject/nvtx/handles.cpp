@@ -18,7 +18,8 @@ struct Domain {
   std::uint32_t hash;
 };
 
-std::atomic<const Domain*> domains[kMostDomains];  // 0, the default domain, stays null; filled from 1 on
+std::atomic<const Domain*>
+    domains[kMostDomains];  // 0, the default domain, stays null; filled from 1 on
 struct Registered {
   Name name;
   std::uint32_t domain;
@@ -39,7 +40,8 @@ const char* keep(const Name& name) {
 }
 
 bool same(const Domain& domain, const Name& name) {
-  return domain.hash == name.hash && domain.bytes == name.bytes && std::memcmp(domain.name, name.text, name.bytes) == 0;
+  return domain.hash == name.hash && domain.bytes == name.bytes &&
+         std::memcmp(domain.name, name.text, name.bytes) == 0;
 }
 
 const Domain* domain_at(std::uint32_t domain) {
@@ -71,10 +73,12 @@ Registered* registered(const void* handle) {
   const auto at = reinterpret_cast<std::uintptr_t>(handle);
   std::uint32_t first = 0;
   for (std::uint32_t pool = 0; pool < kPools && first < count; ++pool) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(pools[pool].load(std::memory_order_acquire));
+    const auto begin =
+        reinterpret_cast<std::uintptr_t>(pools[pool].load(std::memory_order_acquire));
     std::uint32_t size = kFirstPool << pool;
     if (size > count - first) size = count - first;
-    if (begin != 0 && at >= begin && at < begin + size * sizeof(Registered) && (at - begin) % sizeof(Registered) == 0) {
+    if (begin != 0 && at >= begin && at < begin + size * sizeof(Registered) &&
+        (at - begin) % sizeof(Registered) == 0) {
       auto* found = reinterpret_cast<Registered*>(at);
       return found->ready.load(std::memory_order_acquire) ? found : nullptr;
     }
@@ -107,10 +111,12 @@ void* domain_handle(std::uint32_t domain) {
 
 std::uint32_t domain_of(const void* handle) {
   if (handle == nullptr) return 0;
-  const auto offset = reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(domains);
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(domains);
   const std::uintptr_t index = offset / sizeof domains[0];
   if (offset % sizeof domains[0] != 0 || index >= kMostDomains) return 0;
-  return domain_at(static_cast<std::uint32_t>(index)) != nullptr ? static_cast<std::uint32_t>(index) : 0;
+  return domain_at(static_cast<std::uint32_t>(index)) != nullptr ? static_cast<std::uint32_t>(index)
+                                                                 : 0;
 }
 
 const char* domain_name(std::uint32_t domain) {
@@ -118,15 +124,16 @@ const char* domain_name(std::uint32_t domain) {
   return known != nullptr ? known->name : "";
 }
 
-// Each call has a place of its own from the start: one that never comes back (a thread of a fork's parent, a handler's
-// siglongjmp) leaves its place empty.
+// Each call has a place of its own from the start: one that never comes back (a thread of a fork's
+// parent, a handler's siglongjmp) leaves its place empty.
 void* make_string(std::uint32_t domain, const Name& name) {
   const KeepErrno keep_errno;
   std::atomic<Registered*>& bucket = buckets[(name.hash ^ domain * 0x9e3779b9u) % kBuckets];
   Registered* const first = bucket.load(std::memory_order_acquire);
   for (Registered* known = first; known != nullptr; known = known->before)
-    if (known->domain == domain && known->name.hash == name.hash && known->name.bytes == name.bytes &&
-        known->name.cut == name.cut && (name.bytes == 0 || std::memcmp(known->name.text, name.text, name.bytes) == 0))
+    if (known->domain == domain && known->name.hash == name.hash &&
+        known->name.bytes == name.bytes && known->name.cut == name.cut &&
+        (name.bytes == 0 || std::memcmp(known->name.text, name.text, name.bytes) == 0))
       return known;
   const char* text = keep(name);
   if (text == nullptr) return nullptr;
@@ -145,7 +152,8 @@ void* make_string(std::uint32_t domain, const Name& name) {
   made->name.registered = true;
   made->domain = domain;
   made->ready.store(true, std::memory_order_release);
-  made->before = first;  // what another thread puts there meanwhile may be the same text: each has its handle
+  made->before =
+      first;  // what another thread puts there meanwhile may be the same text: each has its handle
   while (!bucket.compare_exchange_weak(made->before, made, std::memory_order_acq_rel)) {
   }
   return made;

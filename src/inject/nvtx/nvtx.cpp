@@ -1,9 +1,9 @@
-// The entry that NVTX calls (the library named by NVTX_INJECTION64_PATH) and its callbacks: arguments become events of
-// the writer. Each client of NVTX in the process (every shared object has its own copy of the headers) calls the entry
-// once.
+// The entry that NVTX calls (the library named by NVTX_INJECTION64_PATH) and its callbacks:
+// arguments become events of the writer. Each client of NVTX in the process (every shared object
+// has its own copy of the headers) calls the entry once.
 //
-// Not taken, and thereby as without a tool: OpenCL names and user synchronization objects. The payload extension has
-// its own entry (payloads.cpp).
+// Not taken, and thereby as without a tool: OpenCL names and user synchronization objects. The
+// payload extension has its own entry (payloads.cpp).
 
 #include "inject/nvtx/chain.hpp"
 #include "inject/nvtx/control.hpp"
@@ -25,7 +25,8 @@ constexpr auto kStructuredPayload = static_cast<std::int32_t>(0xDFBD0009);
 Name name_at(const char* text) {
   return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
 }
-// NVTX has most functions twice: `...A` takes char, `...W` wchar_t, whose name lives as long as the call's statement.
+// NVTX has most functions twice: `...A` takes char, `...W` wchar_t, whose name lives as long as the
+// call's statement.
 WideName name_at(const wchar_t* text) {
   return WideName(text);
 }
@@ -67,7 +68,9 @@ auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, c
   event.payload = payload_of(*attributes);
   switch (attributes->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII: event.name = name_at(attributes->message.ascii); break;
-    case NVTX_MESSAGE_TYPE_REGISTERED: event.name = string_of(attributes->message.registered); break;
+    case NVTX_MESSAGE_TYPE_REGISTERED:
+      event.name = string_of(attributes->message.registered);
+      break;
     case NVTX_MESSAGE_TYPE_UNICODE: {
       const WideName wide(attributes->message.unicode);
       event.name = wide;
@@ -82,7 +85,8 @@ auto with_event(std::uint32_t domain, const nvtxEventAttributes_t* attributes, c
 int push_with_payloads(std::uint32_t domain, const nvtxEventAttributes_t* a) {
   const int level = with_event(domain, a, record_push);
   if (a != nullptr && a->payloadType == kStructuredPayload && a->payload.ullValue != 0)
-    take_payloads(domain, reinterpret_cast<const void*>(a->payload.ullValue), static_cast<std::uint32_t>(a->reserved0));
+    take_payloads(domain, reinterpret_cast<const void*>(a->payload.ullValue),
+                  static_cast<std::uint32_t>(a->reserved0));
   return level;
 }
 
@@ -126,7 +130,8 @@ void domain_mark_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
   with_event(domain_of(d), a, [](const Event& e) { record_mark(e); });
 }
 nvtxRangeId_t domain_start_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
-  return with_event(domain_of(d), a, [](const Event& e) { return record_start(e, chain::given_range_id); });
+  return with_event(domain_of(d), a,
+                    [](const Event& e) { return record_start(e, chain::given_range_id); });
 }
 void domain_end(nvtxDomainHandle_t, nvtxRangeId_t id) {
   record_end(id);
@@ -140,7 +145,8 @@ int domain_pop(nvtxDomainHandle_t d) {
 nvtxResourceHandle_t resource_create(nvtxDomainHandle_t d, nvtxResourceAttributes_t* a) {
   if (a == nullptr) return nullptr;
   const auto put = [&](const Name& name) {
-    record_resource(domain_of(d), static_cast<std::uint32_t>(a->identifierType), a->identifier.ullValue, name);
+    record_resource(domain_of(d), static_cast<std::uint32_t>(a->identifierType),
+                    a->identifier.ullValue, name);
   };
   switch (a->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII: put(name_at(a->message.ascii)); break;
@@ -226,7 +232,8 @@ Slot always() {
 template <unsigned module, unsigned index, auto function>
 Slot slot() {
   // A range that is recorded is 3 ns of 66 longer with the question.
-  return control::controlled() ? always<module, index, &Awake<function>::call>() : always<module, index, function>();
+  return control::controlled() ? always<module, index, &Awake<function>::call>()
+                               : always<module, index, function>();
 }
 
 template <std::size_t count>
@@ -236,26 +243,28 @@ void attach(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module
   unsigned size = 0;
   if (callbacks.GetModuleFunctionTable(module, &table, &size) == 0 || table == nullptr) return;
   for (const Slot& s : slots) {
-    if (s.index < size && table[s.index] != nullptr) *table[s.index] = chained ? s.both : s.function;
+    if (s.index < size && table[s.index] != nullptr)
+      *table[s.index] = chained ? s.both : s.function;
   }
 }
 
 void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
-  const Slot core[] = {slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx, mark_ex>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA, mark_named<char>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW, mark_named<wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartEx, start_ex>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA, start_named<char>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW, start_named<wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeEnd, end>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx, push_ex>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA, push_named<char>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW, push_named<wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePop, pop>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryA, name_category<char>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryW, name_category<wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, name_thread<char>>(),
-                       slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadW, name_thread<wchar_t>>()};
+  const Slot core[] = {
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx, mark_ex>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA, mark_named<char>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW, mark_named<wchar_t>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartEx, start_ex>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA, start_named<char>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW, start_named<wchar_t>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeEnd, end>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx, push_ex>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA, push_named<char>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW, push_named<wchar_t>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePop, pop>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryA, name_category<char>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameCategoryW, name_category<wchar_t>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadA, name_thread<char>>(),
+      slot<NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_NameOsThreadW, name_thread<wchar_t>>()};
   attach(c, NVTX_CB_MODULE_CORE, chained, core);
   const Slot core2[] = {
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex>(),
@@ -266,30 +275,38 @@ void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceCreate, resource_create>(),
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainResourceDestroy, resource_destroy>(),
       slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryA, name_domain_category<char>>(),
-      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW, name_domain_category<wchar_t>>(),
+      slot<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainNameCategoryW,
+           name_domain_category<wchar_t>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA, register_string<char>>(),
-      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW, register_string<wchar_t>>(),
+      always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW,
+             register_string<wchar_t>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA, create_domain<char>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW, create_domain<wchar_t>>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy, domain_destroy>(),
       always<NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_Initialize, initialize>()};
   attach(c, NVTX_CB_MODULE_CORE2, chained, core2);
-  const Slot cuda[] = {slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceA, name_device<kCuda | 1, char>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceW, name_device<kCuda | 1, wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextA, name_resource<kCuda | 2, char>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextW, name_resource<kCuda | 2, wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamA, name_resource<kCuda | 3, char>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamW, name_resource<kCuda | 3, wchar_t>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventA, name_resource<kCuda | 4, char>>(),
-                       slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventW, name_resource<kCuda | 4, wchar_t>>()};
+  const Slot cuda[] = {
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceA, name_device<kCuda | 1, char>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuDeviceW, name_device<kCuda | 1, wchar_t>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextA, name_resource<kCuda | 2, char>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuContextW, name_resource<kCuda | 2, wchar_t>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamA, name_resource<kCuda | 3, char>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuStreamW, name_resource<kCuda | 3, wchar_t>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventA, name_resource<kCuda | 4, char>>(),
+      slot<NVTX_CB_MODULE_CUDA, NVTX_CBID_CUDA_NameCuEventW, name_resource<kCuda | 4, wchar_t>>()};
   attach(c, NVTX_CB_MODULE_CUDA, chained, cuda);
-  const Slot cudart[] = {
-      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA, name_device<kCudaRt | 0, char>>(),
-      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW, name_device<kCudaRt | 0, wchar_t>>(),
-      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA, name_resource<kCudaRt | 1, char>>(),
-      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamW, name_resource<kCudaRt | 1, wchar_t>>(),
-      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventA, name_resource<kCudaRt | 2, char>>(),
-      slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventW, name_resource<kCudaRt | 2, wchar_t>>()};
+  const Slot cudart[] = {slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceA,
+                              name_device<kCudaRt | 0, char>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaDeviceW,
+                              name_device<kCudaRt | 0, wchar_t>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamA,
+                              name_resource<kCudaRt | 1, char>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaStreamW,
+                              name_resource<kCudaRt | 1, wchar_t>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventA,
+                              name_resource<kCudaRt | 2, char>>(),
+                         slot<NVTX_CB_MODULE_CUDART, NVTX_CBID_CUDART_NameCudaEventW,
+                              name_resource<kCudaRt | 2, wchar_t>>()};
   attach(c, NVTX_CB_MODULE_CUDART, chained, cudart);
 }
 
@@ -297,12 +314,14 @@ void attach_all(const NvtxExportTableCallbacks& c, bool chained) {
 }  // namespace rangescope::inject
 
 // 0 tells NVTX to go on as without a tool: every call becomes a null check.
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    NvtxGetExportTableFunc_t get_table) {
   using namespace rangescope::inject;
   const NoCancel no_cancel;
   if (get_table == nullptr) return 0;
   if (!writer_start()) return chain::initialize(get_table) ? 1 : 0;  // the other tool alone
-  const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  const auto* callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
   attach_all(*callbacks, chain::initialize(get_table));
   return 1;

@@ -1,10 +1,10 @@
-// The payload extension of NVTX (nvToolsExtPayload.h), which libraries such as NCCL use: they push a range as everybody
-// does and pop it with nvtxRangePopPayload, or push and start with a structured payload too. Each client of the
-// extension calls the entry below once.
+// The payload extension of NVTX (nvToolsExtPayload.h), which libraries such as NCCL use: they push
+// a range as everybody does and pop it with nvtxRangePopPayload, or push and start with a
+// structured payload too. Each client of the extension calls the entry below once.
 //
-// Of a payload of a push or pop its numbers are taken, and of any event the message: an entry of its schema that is
-// flagged as message and lies at a known place. Texts and arrays are not recorded. Deferred events (nvtxEventSubmit,
-// nvtxEventBatchSubmit) are not taken.
+// Of a payload of a push or pop its numbers are taken, and of any event the message: an entry of
+// its schema that is flagged as message and lies at a known place. Texts and arrays are not
+// recorded. Deferred events (nvtxEventSubmit, nvtxEventBatchSubmit) are not taken.
 
 #define NVTX_NO_IMPL
 #include <dlfcn.h>
@@ -24,7 +24,8 @@
 namespace rangescope::inject {
 namespace {
 
-// ---- Schemas whose message can be read -----------------------------------------------------------------------------
+// ---- Schemas whose message can be read
+// -----------------------------------------------------------------------------
 
 struct Message {
   std::uint64_t schema;
@@ -36,19 +37,23 @@ struct Message {
 };
 
 constexpr std::uint32_t kMostMessages = 512;
-Message messages[kMostMessages];  // filled once, found by looking through: programs register a few dozen schemas
+Message messages[kMostMessages];  // filled once, found by looking through: programs register a few
+                                  // dozen schemas
 std::atomic<std::uint32_t> message_count{0};
 std::atomic<std::uint64_t> next_id{NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START};
 
 void keep_message(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSchemaAttr_t& attr) {
-  constexpr std::uint64_t kNeeded = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
+  constexpr std::uint64_t kNeeded =
+      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
   if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
   for (std::size_t i = 0; i < attr.numEntries; ++i) {
     const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
-    if ((entry.flags & (3u << 10)) != NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE || (entry.offset == 0 && i > 0)) continue;
+    if ((entry.flags & (3u << 10)) != NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE ||
+        (entry.offset == 0 && i > 0))
+      continue;
     const bool registered = entry.type == NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE;
-    const bool text =
-        entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING || entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8;
+    const bool text = entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING ||
+                      entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8;
     const bool pointer = (entry.flags & NVTX_PAYLOAD_ENTRY_FLAG_POINTER) != 0;
     if (!registered && !(text && (pointer || entry.arrayOrUnionDetail > 0))) continue;
     const std::uint32_t slot = message_count.fetch_add(1);
@@ -85,7 +90,8 @@ Name message_in(std::uint32_t domain, const nvtxPayloadData_t& data) {
   return {};
 }
 
-// ---- Schemas whose numbers are recorded ----------------------------------------------------------------------------
+// ---- Schemas whose numbers are recorded
+// ----------------------------------------------------------------------------
 
 struct KnownLayout {
   std::uint64_t schema;
@@ -131,10 +137,12 @@ bool number_of(std::uint64_t type, PayloadLayout::Entry& entry) {
 }
 
 void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSchemaAttr_t& attr) {
-  constexpr std::uint64_t kNeeded = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
+  constexpr std::uint64_t kNeeded =
+      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
   if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
   PayloadLayout layout{};
-  constexpr std::uint64_t kElsewhere = NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLAG_IS_ARRAY;
+  constexpr std::uint64_t kElsewhere =
+      NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLAG_IS_ARRAY;
   for (std::size_t i = 0; i < attr.numEntries && layout.count < PayloadLayout::kMostEntries; ++i) {
     const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
     PayloadLayout::Entry& made = layout.entries[layout.count];
@@ -168,7 +176,8 @@ void take_payload(std::uint32_t domain, const nvtxPayloadData_t& data) {
     if (!known.known.load(std::memory_order_acquire) || known.schema != data.schemaId ||
         (known.domain != domain && known.schema < NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START))
       continue;
-    if (data.size == SIZE_MAX || data.size >= known.layout.bytes) record_payload(domain, known.layout, i, data.payload);
+    if (data.size == SIZE_MAX || data.size >= known.layout.bytes)
+      record_payload(domain, known.layout, i, data.payload);
     return;
   }
 }
@@ -185,7 +194,8 @@ Event event_of(nvtxDomainHandle_t domain, const nvtxPayloadData_t* data, std::si
 // -------------------------------------------------------------
 
 constexpr std::size_t kSlots = 63;
-std::atomic<std::intptr_t> other[kSlots];  // what a chained tool attached; the same for every client
+std::atomic<std::intptr_t>
+    other[kSlots];  // what a chained tool attached; the same for every client
 
 template <std::size_t slot, typename R, typename... A>
 R hand_on(A... arguments) {
@@ -225,7 +235,9 @@ void mark(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count
 template <typename Attributes>
 std::uint64_t id_of(const Attributes* attr, std::uint64_t wanted_field, std::uint64_t theirs) {
   if (theirs != 0) return theirs;
-  return attr != nullptr && (attr->fieldMask & wanted_field) != 0 && attr->schemaId != 0 ? attr->schemaId : next_id++;
+  return attr != nullptr && (attr->fieldMask & wanted_field) != 0 && attr->schemaId != 0
+             ? attr->schemaId
+             : next_id++;
 }
 std::uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_t* attr) {
   const auto theirs = hand_on<NVTX3EXT_CBID_nvtxPayloadSchemaRegister, std::uint64_t>(d, attr);
@@ -257,29 +269,32 @@ std::int64_t timestamp() {
 // Lets the other tool attach itself first, and notes what it attached.
 bool initialize_other(nvtxExtModuleInfo_t* module) {
   void* library = chain::library();
-  auto* const begin =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<NvtxExtInitializeInjectionFunc_t>(dlsym(library, "InitializeInjectionNvtxExtension"));
+  auto* const begin = library == nullptr ? nullptr
+                                         : reinterpret_cast<NvtxExtInitializeInjectionFunc_t>(
+                                               dlsym(library, "InitializeInjectionNvtxExtension"));
   if (begin == nullptr || begin(module) == 0) return false;
   const nvtxExtModuleSegment_t& segment = module->segments[0];
   for (std::size_t i = 0; i < segment.slotCount && i < kSlots; ++i) {
     constexpr std::intptr_t kDisabled = 1;
-    if (segment.functionSlots[i] > kDisabled) other[i].store(segment.functionSlots[i], std::memory_order_release);
+    if (segment.functionSlots[i] > kDisabled)
+      other[i].store(segment.functionSlots[i], std::memory_order_release);
   }
   return true;
 }
 
-// NCCL 2.17 to 2.30 carries release 0x0103 of the extension, whose structs, flags and types are those of our header.
+// NCCL 2.17 to 2.30 carries release 0x0103 of the extension, whose structs, flags and types are
+// those of our header.
 bool knows_layout(std::uint16_t release) {
-  static_assert(NVTX_EXT_PAYLOAD_COMPATID == 0x0104, "compare the structs of the new release with those before");
+  static_assert(NVTX_EXT_PAYLOAD_COMPATID == 0x0104,
+                "compare the structs of the new release with those before");
   return release == 0x0103 || release == NVTX_EXT_PAYLOAD_COMPATID;
 }
 
 void attach(const nvtxExtModuleInfo_t& module) {
   const nvtxExtModuleSegment_t& segment = module.segments[0];
   const auto set = [&segment](std::size_t slot, auto* function) {
-    if (slot < segment.slotCount) segment.functionSlots[slot] = reinterpret_cast<std::intptr_t>(function);
+    if (slot < segment.slotCount)
+      segment.functionSlots[slot] = reinterpret_cast<std::intptr_t>(function);
   };
   set(NVTX3EXT_CBID_nvtxRangePushPayload, push);
   set(NVTX3EXT_CBID_nvtxRangePopPayload, pop);
@@ -291,8 +306,10 @@ void attach(const nvtxExtModuleInfo_t& module) {
     set(NVTX3EXT_CBID_nvtxPayloadSchemaRegister, register_schema);
     set(NVTX3EXT_CBID_nvtxPayloadEnumRegister, register_enum);
   } else {
-    set(NVTX3EXT_CBID_nvtxPayloadSchemaRegister, register_unknown<NVTX3EXT_CBID_nvtxPayloadSchemaRegister>);
-    set(NVTX3EXT_CBID_nvtxPayloadEnumRegister, register_unknown<NVTX3EXT_CBID_nvtxPayloadEnumRegister>);
+    set(NVTX3EXT_CBID_nvtxPayloadSchemaRegister,
+        register_unknown<NVTX3EXT_CBID_nvtxPayloadSchemaRegister>);
+    set(NVTX3EXT_CBID_nvtxPayloadEnumRegister,
+        register_unknown<NVTX3EXT_CBID_nvtxPayloadEnumRegister>);
   }
 }
 
@@ -301,13 +318,15 @@ void attach(const nvtxExtModuleInfo_t& module) {
 void take_payloads(std::uint32_t domain, const void* data, std::size_t count) {
   constexpr std::size_t kMost = 1 << 16;  // MPI_Waitall gives one for each request
   const auto* list = static_cast<const nvtxPayloadData_t*>(data);
-  for (std::size_t i = 0; list != nullptr && i < count && i < kMost; ++i) take_payload(domain, list[i]);
+  for (std::size_t i = 0; list != nullptr && i < count && i < kMost; ++i)
+    take_payload(domain, list[i]);
 }
 
 }  // namespace rangescope::inject
 
 // 0 tells the extension to go on as without a tool. Other modules (counters, memory) are not taken.
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    nvtxExtModuleInfo_t* module) {
   using namespace rangescope::inject;
   const NoCancel no_cancel;
   if (module == nullptr || module->segmentsCount == 0 || module->segments == nullptr) return 0;

@@ -18,14 +18,16 @@ std::atomic<std::uint64_t> next_range_id{1};
 void process_watch_forks() {
   if (madvise(&process, sizeof process, MADV_WIPEONFORK) == 0) return;
   // Linux before 4.14: fork(3) only.
-  pthread_atfork(nullptr, nullptr, [] { std::memset(static_cast<void*>(&process), 0, sizeof process); });
+  pthread_atfork(nullptr, nullptr,
+                 [] { std::memset(static_cast<void*>(&process), 0, sizeof process); });
 }
 
 std::uint32_t process_generation() {
   std::uint32_t known = process.generation.load(std::memory_order_acquire);
   if (known != 0) return known;
   std::uint64_t none = 0;
-  process.first_range_id.compare_exchange_strong(none, next_range_id.load(std::memory_order_relaxed));
+  process.first_range_id.compare_exchange_strong(none,
+                                                 next_range_id.load(std::memory_order_relaxed));
   // Counted before it is published: a descendant can never get the same number.
   const std::uint32_t fresh = last_generation.fetch_add(1, std::memory_order_acq_rel) + 1;
   return process.generation.compare_exchange_strong(known, fresh) ? fresh : known;

@@ -1,9 +1,10 @@
 // What a hook wraps around its slow ways, so that nothing of the program can get in between.
 //
-// NoCancel: the thread cannot be cancelled meanwhile (open, close and fallocate are cancellation points; a program that
-// calls NVTX with a mutex held relies on it being none). Costs two atomic operations.
-// Quiet: moreover no signal handler runs, so that none finds half a change or leaves it behind with siglongjmp; and
-// errno is kept. Costs two system calls. Signals of faults, and seccomp's, come through: the kernel would kill instead.
+// NoCancel: the thread cannot be cancelled meanwhile (open, close and fallocate are cancellation
+// points; a program that calls NVTX with a mutex held relies on it being none). Costs two atomic
+// operations. Quiet: moreover no signal handler runs, so that none finds half a change or leaves it
+// behind with siglongjmp; and errno is kept. Costs two system calls. Signals of faults, and
+// seccomp's, come through: the kernel would kill instead.
 #pragma once
 
 #include <errno.h>
@@ -39,7 +40,8 @@ class Quiet {
   Quiet() {
     sigset_t held;
     sigfillset(&held);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) sigdelset(&held, fault);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS})
+      sigdelset(&held, fault);
     pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   ~Quiet() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -1,5 +1,6 @@
-// What the library is told: by the environment that its program was started with, or, where it was loaded into a
-// program that ran already (`attach`), by whoever loaded it. The program's environment is never changed.
+// What the library is told: by the environment that its program was started with, or, where it was
+// loaded into a program that ran already (`attach`), by whoever loaded it. The program's
+// environment is never changed.
 #pragma once
 
 #include <stdlib.h>

@@ -16,7 +16,8 @@ using native::Drop;
 constexpr std::size_t kFirstChunk = 8 * 1024;
 constexpr std::size_t kLastChunk = 1024 * 1024;
 constexpr std::uint32_t kFirstNames = 128;
-constexpr std::uint32_t kMostNames = 64 * 1024;      // table slots; beyond three quarters it is forgotten
+constexpr std::uint32_t kMostNames =
+    64 * 1024;  // table slots; beyond three quarters it is forgotten
 constexpr std::size_t kMostText = 16 * 1024 * 1024;  // bytes of names kept for comparison
 constexpr std::size_t kTextBlock = 16 * 1024;
 constexpr std::size_t kMostDepth = 1 << 20;
@@ -27,7 +28,8 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 }
 
 void store_text(unsigned char* at, const char* text, std::size_t bytes) {
-  std::memcpy(at, text, bytes);  // what follows to the next word is zero already: chunks are born so
+  std::memcpy(at, text,
+              bytes);  // what follows to the next word is zero already: chunks are born so
 }
 
 }  // namespace
@@ -50,7 +52,8 @@ bool ThreadStream::new_chunk(std::size_t bytes) {
   if (want < least) want = least;
   Drop why{};
   native::ChunkHeader* chunk = capture_chunk(window_, want, why);
-  if (chunk == nullptr && why != Drop::kNoMemory && why != kWindowOver && want > least) {  // a little may still fit
+  if (chunk == nullptr && why != Drop::kNoMemory && why != kWindowOver &&
+      want > least) {  // a little may still fit
     want = least;
     chunk = capture_chunk(window_, want, why);
   }
@@ -76,7 +79,8 @@ bool ThreadStream::new_chunk(std::size_t bytes) {
 }
 
 bool ThreadStream::takes(const OpenRange* parent) {
-  const bool alone = parent == nullptr || parent->inherited || (parent->recorded && parent->chunk != chunk());
+  const bool alone =
+      parent == nullptr || parent->inherited || (parent->recorded && parent->chunk != chunk());
   if (alone ? chosen_from_++ % one_of_ == 0 : parent->recorded) return true;
   if (++left_out_ == 256) tell_thinned();
   return false;
@@ -167,8 +171,9 @@ bool ThreadStream::grow_names() {
   return true;
 }
 
-// A program with ever new names (one a step) must not eat memory: the table starts anew and names are defined again.
-// Names of open ranges stay readable: the blocks are reused only for later names, and the stack's texts are cleared.
+// A program with ever new names (one a step) must not eat memory: the table starts anew and names
+// are defined again. Names of open ranges stay readable: the blocks are reused only for later
+// names, and the stack's texts are cleared.
 void ThreadStream::forget_names() {
   const Quiet quiet;
   std::memset(names_, 0, names_size_ * sizeof(Interned));
@@ -194,8 +199,9 @@ void ThreadStream::forget_names() {
 char* ThreadStream::keep_text(const Name& name) {
   const std::size_t bytes = round_up(std::size_t{name.bytes} + 4, 4);
   if (text_ == nullptr || text_->size - text_->used < bytes) {
-    const std::size_t size =
-        bytes + sizeof(TextBlock) > kTextBlock ? round_up(bytes + sizeof(TextBlock), 4096) : kTextBlock;
+    const std::size_t size = bytes + sizeof(TextBlock) > kTextBlock
+                                 ? round_up(bytes + sizeof(TextBlock), 4096)
+                                 : kTextBlock;
     const Quiet quiet;
     auto* block = static_cast<TextBlock*>(pages_allocate(size));
     if (block == nullptr) return nullptr;
@@ -227,8 +233,8 @@ std::uint32_t ThreadStream::define_string(const Name& name, Interned* slot, cons
   store_text(at + 16, name.text, name.bytes);
   const std::uint32_t id = next_string_;
   publish(next_string_, id + 1);
-  commit(at,
-         {native::Type::kString, name.cut ? native::kCut : std::uint8_t{0}, static_cast<std::uint16_t>(bytes / 8), id});
+  commit(at, {native::Type::kString, name.cut ? native::kCut : std::uint8_t{0},
+              static_cast<std::uint16_t>(bytes / 8), id});
   publish(names_used_, names_used_ + 1);
   slot->hash = name.hash;
   slot->text = text;
@@ -269,7 +275,9 @@ bool ThreadStream::define_domain(std::uint32_t domain) {
 
 bool ThreadStream::define_layout(const PayloadLayout& layout, std::uint32_t id) {
   static_assert(kMostLayouts <= sizeof layouts_ * 8);
-  static_assert(sizeof(native::Schema) + PayloadLayout::kMostEntries * sizeof(native::SchemaEntry) <= kMostShort);
+  static_assert(sizeof(native::Schema) +
+                    PayloadLayout::kMostEntries * sizeof(native::SchemaEntry) <=
+                kMostShort);
   static_assert(sizeof(native::StructuredPayload) + PayloadLayout::kMostBytes <= kMostShort);
   std::uint32_t names[PayloadLayout::kMostEntries];
   const char* kept = nullptr;
@@ -284,7 +292,8 @@ bool ThreadStream::define_layout(const PayloadLayout& layout, std::uint32_t id) 
   std::memcpy(at + 8, &count, 8);
   for (std::uint32_t i = 0; i < layout.count; ++i) {
     const PayloadLayout::Entry& one = layout.entries[i];
-    const native::SchemaEntry entry{names[i], static_cast<std::uint8_t>(one.number), one.bytes, 0, one.offset};
+    const native::SchemaEntry entry{names[i], static_cast<std::uint8_t>(one.number), one.bytes, 0,
+                                    one.offset};
     std::memcpy(at + sizeof(native::Schema) + i * sizeof entry, &entry, sizeof entry);
   }
   commit(at, {native::Type::kSchema, 0, static_cast<std::uint16_t>(bytes / 8), id});
@@ -307,7 +316,9 @@ void ThreadStream::recover() {
     at_ += std::min(std::size_t{head.words} * 8, static_cast<std::size_t>(end_ - at_));
     unsigned char* until = at_ + std::min(kMostShort, static_cast<std::size_t>(end_ - at_));
     if (long_until_ > until && long_until_ <= end_) until = long_until_;
-    std::memset(at_, 0, static_cast<std::size_t>(until - at_));  // not published: what comes next expects zeros
+    std::memset(
+        at_, 0,
+        static_cast<std::size_t>(until - at_));  // not published: what comes next expects zeros
   }
   latest_ns_ = kNever;  // a record may be there whose time was not yet kept
   if (stack_size_ > settled_) stack_size_ = settled_;
@@ -377,7 +388,8 @@ void ThreadStream::begin_window(std::uint32_t window, std::uint32_t since, std::
   }
 }
 
-/// A range that was open when the window began, with its own begin, or that of the window where that is not known.
+/// A range that was open when the window began, with its own begin, or that of the window where
+/// that is not known.
 void ThreadStream::put_open(OpenRange& range, std::int64_t window_ns) {
   const std::int64_t at_ns = range.start_ns != 0 ? range.start_ns : window_ns;
   const Name name = name_of(range.name, range.name_bytes);
@@ -388,16 +400,18 @@ void ThreadStream::put_open(OpenRange& range, std::int64_t window_ns) {
   const std::uint32_t id = intern(name, kept);
   DomainState& state = domains_[range.domain];
   const bool scoped = range.domain != 0;
-  if ((scoped && !state.defined && !define_domain(range.domain)) || (id == 0 && name.bytes != 0)) return;
+  if ((scoped && !state.defined && !define_domain(range.domain)) || (id == 0 && name.bytes != 0))
+    return;
   const std::size_t bytes = scoped ? 24 : 16;
   unsigned char* const at = room(bytes);
   if (at == nullptr) return;
   std::memcpy(at + 8, &at_ns, 8);
   const native::Scope scope{range.domain, 0};
   if (scoped) std::memcpy(at + 16, &scope, sizeof scope);
-  commit(at, {native::Type::kPush,
-              static_cast<std::uint8_t>(scoped ? native::kBefore | native::kHasScope : native::kBefore),
-              static_cast<std::uint16_t>(bytes / 8), id});
+  commit(at,
+         {native::Type::kPush,
+          static_cast<std::uint8_t>(scoped ? native::kBefore | native::kHasScope : native::kBefore),
+          static_cast<std::uint16_t>(bytes / 8), id});
   range.recorded = true;
   range.start_ns = at_ns;
   ++state.recorded;

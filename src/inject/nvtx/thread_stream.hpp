@@ -1,12 +1,15 @@
-// One thread's stream: where its next record goes, the strings it has defined, and its open ranges. Passed on to a
-// later thread when its owner ends, so that programs with thousands of short threads need few chunks.
+// One thread's stream: where its next record goes, the strings it has defined, and its open ranges.
+// Passed on to a later thread when its owner ends, so that programs with thousands of short threads
+// need few chunks.
 //
-// Only its owner touches it. Everything here may fail for want of memory or disk; then events are counted as dropped.
+// Only its owner touches it. Everything here may fail for want of memory or disk; then events are
+// counted as dropped.
 //
-// A signal handler may leave any of this behind half done (siglongjmp, pthread_exit). What takes a system call happens
-// inside Quiet, where no handler runs; the rest is stored in such an order that recover() finds a whole state: a record
-// is there once its header word is, an open range once the stack's size counts it, a name once its table entry has its
-// id. Stores that stand in that order do so by publish(), which keeps the compiler to it.
+// A signal handler may leave any of this behind half done (siglongjmp, pthread_exit). What takes a
+// system call happens inside Quiet, where no handler runs; the rest is stored in such an order that
+// recover() finds a whole state: a record is there once its header word is, an open range once the
+// stack's size counts it, a name once its table entry has its id. Stores that stand in that order
+// do so by publish(), which keeps the compiler to it.
 #pragma once
 
 #include <atomic>
@@ -17,7 +20,8 @@
 
 namespace rangescope::inject {
 
-/// Stores after whatever was stored before, as a signal handler of the same thread sees it; no instruction more.
+/// Stores after whatever was stored before, as a signal handler of the same thread sees it; no
+/// instruction more.
 template <typename T>
 void publish(T& place, T value) {
   __atomic_store_n(&place, value, __ATOMIC_RELEASE);
@@ -25,8 +29,8 @@ void publish(T& place, T value) {
 
 class ThreadStream {
  public:
-  /// Bytes for a whole record, or null (counted by the caller through dropped()). Writes what is owed first: thread and
-  /// gaps.
+  /// Bytes for a whole record, or null (counted by the caller through dropped()). Writes what is
+  /// owed first: thread and gaps.
   [[nodiscard]] unsigned char* room(std::size_t bytes) {
     if (static_cast<std::size_t>(end_ - at_) < bytes || owes_) [[unlikely]]
       return make_room(bytes);
@@ -40,8 +44,8 @@ class ThreadStream {
     publish(*reinterpret_cast<std::uint64_t*>(at), word);
     publish(at_, at + std::size_t{head.words} * 8);
   }
-  /// Nanoseconds from the latest push or pop in this chunk, and more than any record holds where there is none. After
-  /// room(), which may begin a chunk.
+  /// Nanoseconds from the latest push or pop in this chunk, and more than any record holds where
+  /// there is none. After room(), which may begin a chunk.
   [[nodiscard]] std::uint64_t since(std::int64_t now) const {
     return static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(latest_ns_);
   }
@@ -55,12 +59,13 @@ class ThreadStream {
   [[nodiscard]] std::uint8_t chunk() const { return static_cast<std::uint8_t>(sequence_); }
   /// Not everything fits (capture_one_of()).
   [[nodiscard]] bool thins() const { return one_of_ > 1; }
-  /// Then: whether what is pushed now inside `parent` (null: nothing) is recorded. A range is taken with all that is
-  /// inside it; inside one that began in an earlier chunk each is chosen anew.
+  /// Then: whether what is pushed now inside `parent` (null: nothing) is recorded. A range is taken
+  /// with all that is inside it; inside one that began in an earlier chunk each is chosen anew.
   [[nodiscard]] bool takes(const OpenRange* parent);
   void tell_thinned();
 
-  /// Id of a name in this stream, defining it when it is new; 0 for "" and for want of room. `kept` is our copy of it.
+  /// Id of a name in this stream, defining it when it is new; 0 for "" and for want of room. `kept`
+  /// is our copy of it.
   [[nodiscard]] std::uint32_t intern(const Name& name, const char*& kept) {
     if (names_size_ != 0 && name.bytes != 0) [[likely]] {
       if (const Interned* slot = find(name); slot->id != 0) [[likely]] {
@@ -92,7 +97,8 @@ class ThreadStream {
       return domains_ + domain;
     return grow_domains(domain);
   }
-  /// Where the next open range goes: there once it is filled in and pushed(). Null when the stack is too deep.
+  /// Where the next open range goes: there once it is filled in and pushed(). Null when the stack
+  /// is too deep.
   [[nodiscard]] OpenRange* push_entry() {
     if (stack_size_ == stack_room_ && !grow_stack()) [[unlikely]]
       return nullptr;
@@ -108,8 +114,8 @@ class ThreadStream {
   void settle() { publish(settled_, stack_size_); }
 
   void begin_thread(std::uint32_t tid);  ///< a new owner, with nothing open
-  /// What comes goes into the window's file. Ranges that are open stay so where there was no gap: from window `since`
-  /// on; else nothing is known of them.
+  /// What comes goes into the window's file. Ranges that are open stay so where there was no gap:
+  /// from window `since` on; else nothing is known of them.
   void begin_window(std::uint32_t window, std::uint32_t since, std::int64_t start_ns);
   void after_fork(std::uint32_t tid, std::uint32_t ordinal, std::uint32_t generation);
   /// A hook of this thread was left behind half done: a push has not happened, a pop has.
@@ -203,7 +209,7 @@ class ThreadStream {
   std::size_t chunk_bytes_ = 0;
   wire::native::Drop refused_{};  ///< why there was no chunk, and
   std::uint32_t refusals_ = 0;    ///< how often in turn:
-  std::uint32_t pause_ = 0;       ///< so many events are dropped before the next try, which takes 20 us
+  std::uint32_t pause_ = 0;  ///< so many events are dropped before the next try, which takes 20 us
   std::uint32_t sequence_ = 0;
   std::uint32_t one_of_ = 1;
   std::uint32_t chosen_from_ = 0;  ///< since it thins

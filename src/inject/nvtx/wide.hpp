@@ -8,7 +8,8 @@
 
 namespace rangescope::inject {
 
-/// The name of a wide string for as long as the object lives; on the stack up to a thousand characters.
+/// The name of a wide string for as long as the object lives; on the stack up to a thousand
+/// characters.
 class WideName {
  public:
   explicit WideName(const wchar_t* text) {
@@ -27,7 +28,9 @@ class WideName {
   }
   ~WideName() { pages_free(mapped_, mapped_bytes_); }
   WideName& operator=(WideName&&) = delete;
-  operator const Name&() const { return name_; }  // NOLINT(google-explicit-constructor): it is taken as one
+  operator const Name&() const {
+    return name_;
+  }  // NOLINT(google-explicit-constructor): it is taken as one
 
  private:
   static char* put(char* at, std::uint32_t code) {

@@ -46,9 +46,10 @@ bool has_ended(std::uint32_t thread) {
   return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-// A stream whose thread has ended, or null. Looks at a few only: with many threads that live on, one of four streams is
-// free in the long run. Asking for the thread spares a hook on its end (destructors of thread-local data run in an
-// order of their own, and registering one may allocate).
+// A stream whose thread has ended, or null. Looks at a few only: with many threads that live on,
+// one of four streams is free in the long run. Asking for the thread spares a hook on its end
+// (destructors of thread-local data run in an order of their own, and registering one may
+// allocate).
 ThreadStream* take_over(std::uint32_t tid) {
   ThreadStream* at = process.candidate.load(std::memory_order_acquire);
   for (int looked = 0; looked < 4; ++looked) {
@@ -66,7 +67,8 @@ ThreadStream* take_over(std::uint32_t tid) {
 void enlist(ThreadStream& stream, std::uint32_t tid) {
   stream.owner.store(tid, std::memory_order_relaxed);
   stream.made_before = process.streams.load(std::memory_order_relaxed);
-  while (!process.streams.compare_exchange_weak(stream.made_before, &stream, std::memory_order_release)) {
+  while (!process.streams.compare_exchange_weak(stream.made_before, &stream,
+                                                std::memory_order_release)) {
   }
 }
 
@@ -75,13 +77,14 @@ ThreadStream* new_stream(std::uint32_t tid, std::uint32_t generation) {
   void* memory = arena_allocate(sizeof(ThreadStream));
   if (memory == nullptr) return nullptr;
   auto* made = new (memory) ThreadStream;
-  made->belongs_to(generation, process.next_stream.fetch_add(1, std::memory_order_relaxed), control::window());
+  made->belongs_to(generation, process.next_stream.fetch_add(1, std::memory_order_relaxed),
+                   control::window());
   enlist(*made, tid);
   return made;
 }
 
-// The stream of this thread in this process: a new one for a new thread, the same one, begun anew, for the thread that
-// called fork. What the other threads of the parent held is abandoned.
+// The stream of this thread in this process: a new one for a new thread, the same one, begun anew,
+// for the thread that called fork. What the other threads of the parent held is abandoned.
 ThreadStream* attach() {
   const Quiet quiet;
   const std::uint32_t generation = process_generation();
@@ -93,21 +96,25 @@ ThreadStream* attach() {
     else
       capture_count(Drop::kNoMemory);
   } else if (my_stream->generation() != generation) {
-    my_stream->after_fork(tid, process.next_stream.fetch_add(1, std::memory_order_relaxed), generation);
+    my_stream->after_fork(tid, process.next_stream.fetch_add(1, std::memory_order_relaxed),
+                          generation);
     enlist(*my_stream, tid);
   }
-  if (const std::uint32_t window = control::window(); my_stream != nullptr && my_stream->window() != window)
+  if (const std::uint32_t window = control::window();
+      my_stream != nullptr && my_stream->window() != window)
     my_stream->begin_window(window, control::page.since, control::page.start_ns);
   return my_stream;
 }
 
-// Whether the frame with this mark is gone, as seen from another mark. A handler that interrupted it runs on a stack of
-// its own, or below it on the same one with the kernel's signal frame between them; so who calls from above, or from
-// close by, has left it. From further below the mark tells: calls in between have most likely written over it.
+// Whether the frame with this mark is gone, as seen from another mark. A handler that interrupted
+// it runs on a stack of its own, or below it on the same one with the kernel's signal frame between
+// them; so who calls from above, or from close by, has left it. From further below the mark tells:
+// calls in between have most likely written over it.
 bool is_left_behind(const Mark& before, const Mark& now) {
   constexpr std::uintptr_t kLeastSignalFrame = 1024;
   const KeepErrno keep_errno;
-  const auto here = reinterpret_cast<std::uintptr_t>(&now), there = reinterpret_cast<std::uintptr_t>(&before);
+  const auto here = reinterpret_cast<std::uintptr_t>(&now),
+             there = reinterpret_cast<std::uintptr_t>(&before);
   stack_t other{};
   if (here + kLeastSignalFrame > there && sigaltstack(nullptr, &other) == 0) {
     const auto begin = reinterpret_cast<std::uintptr_t>(other.ss_sp);
@@ -115,7 +122,8 @@ bool is_left_behind(const Mark& before, const Mark& now) {
   }
   std::uint32_t found = 0;
   const iovec to{&found, sizeof found}, from{const_cast<Mark*>(&before), sizeof found};
-  const ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);  // the stack may be unmapped by now
+  const ssize_t got =
+      process_vm_readv(getpid(), &to, 1, &from, 1, 0);  // the stack may be unmapped by now
   return got < 0 ? errno == EFAULT : found != kMark;
 }
 
@@ -132,9 +140,9 @@ __attribute__((noinline, cold)) bool mend(const Mark& before, const Mark& now) {
   return true;
 }
 
-// One hook of one thread. Turns away what a signal handler calls meanwhile, and mends what one left behind that never
-// came back (siglongjmp). stream() is null when nothing can be recorded. The mark is an object of its own so that the
-// rest of the hook can stay in registers.
+// One hook of one thread. Turns away what a signal handler calls meanwhile, and mends what one left
+// behind that never came back (siglongjmp). stream() is null when nothing can be recorded. The mark
+// is an object of its own so that the rest of the hook can stay in registers.
 class Hook {
  public:
   explicit Hook(Mark& mark) : mark_(&mark) {
@@ -144,8 +152,8 @@ class Hook {
     inside = &mark;
     entered_ = true;
     stream_ = my_stream;
-    if (stream_ == nullptr || !stream_->is_of(process.generation.load(std::memory_order_relaxed), control::window()))
-        [[unlikely]]
+    if (stream_ == nullptr || !stream_->is_of(process.generation.load(std::memory_order_relaxed),
+                                              control::window())) [[unlikely]]
       stream_ = attach();
   }
   ~Hook() { leave(); }
@@ -173,7 +181,8 @@ struct Layout {
 
 Layout layout_of(const Event& event, std::size_t fixed) {
   Layout layout{event.name.registered ? native::kRegistered : std::uint8_t{0}, fixed};
-  if (event.domain != 0 || event.category != 0) layout.flags |= native::kHasScope, layout.bytes += 8;
+  if (event.domain != 0 || event.category != 0)
+    layout.flags |= native::kHasScope, layout.bytes += 8;
   if (event.has_color) layout.flags |= native::kHasColor, layout.bytes += 8;
   if (event.payload.type != 0) layout.flags |= native::kHasPayload, layout.bytes += 16;
   return layout;
@@ -197,15 +206,17 @@ void put_attributes(unsigned char* at, const Event& event, std::uint8_t flags) {
   }
 }
 
-// Defines what an event refers to and finds room for it; null when it must be dropped (done). `name` is its string id.
-unsigned char* prepare(ThreadStream& stream, const Event& event, std::size_t bytes, std::uint32_t& name,
-                       const char*& kept) {
+// Defines what an event refers to and finds room for it; null when it must be dropped (done).
+// `name` is its string id.
+unsigned char* prepare(ThreadStream& stream, const Event& event, std::size_t bytes,
+                       std::uint32_t& name, const char*& kept) {
   if (event.name.cut) capture_count(Drop::kNameCut);
   name = stream.intern(event.name, kept);
   if (name == 0 && event.name.bytes != 0) return nullptr;
   if (event.domain != 0) {
     const ThreadStream::DomainState* state = stream.domain_state(event.domain);
-    if (state == nullptr || (!state->defined && !stream.define_domain(event.domain))) return nullptr;
+    if (state == nullptr || (!state->defined && !stream.define_domain(event.domain)))
+      return nullptr;
   }
   return stream.room(bytes);
 }
@@ -250,31 +261,36 @@ void put_named(Type type, std::uint32_t value, const Name& text, Record record) 
   unsigned char* at = prepare(*stream, event, sizeof record, record.string, kept);
   if (at == nullptr) return stream->dropped();
   constexpr std::size_t kHead = sizeof record.head;  // commit() writes it
-  std::memcpy(at + kHead, reinterpret_cast<const unsigned char*>(&record) + kHead, sizeof record - kHead);
+  std::memcpy(at + kHead, reinterpret_cast<const unsigned char*>(&record) + kHead,
+              sizeof record - kHead);
   stream->commit(at, {type, 0, sizeof record / 8, value});
 }
 
-// Namespaces that dlmopen made and in which NVTX could not load us: each copy of the library needs some of the little
-// room that the linker keeps for thread-local data. Counted by the copy in the first namespace that has one.
+// Namespaces that dlmopen made and in which NVTX could not load us: each copy of the library needs
+// some of the little room that the linker keeps for thread-local data. Counted by the copy in the
+// first namespace that has one.
 std::uint64_t namespaces_without_us() {
 #if __GLIBC_PREREQ(2, 35)
   const auto under_lock = [](dl_phdr_info*, std::size_t, void* out) {
     const auto find = [](const r_debug_extended* space, const char* name) {
       const link_map* map = space->base.r_map;
-      while (map != nullptr && (name == nullptr ? map->l_ld != _DYNAMIC : std::strcmp(map->l_name, name) != 0))
+      while (map != nullptr &&
+             (name == nullptr ? map->l_ld != _DYNAMIC : std::strcmp(map->l_name, name) != 0))
         map = map->l_next;
       return map;
     };
     if (_r_debug.r_version < 2) return 1;  // no namespace but the program's
     const auto* first = reinterpret_cast<const r_debug_extended*>(&_r_debug);
     const link_map* us = nullptr;
-    for (const auto* space = first; space != nullptr && us == nullptr; space = space->r_next) us = find(space, nullptr);
+    for (const auto* space = first; space != nullptr && us == nullptr; space = space->r_next)
+      us = find(space, nullptr);
     if (us == nullptr) return 1;
     const link_map* counts = nullptr;
     for (const auto* space = first; space != nullptr; space = space->r_next) {
       const link_map* copy = find(space, us->l_name);
       if (counts == nullptr) counts = copy;
-      if (copy == nullptr && space != first && space->base.r_map != nullptr) ++*static_cast<std::uint64_t*>(out);
+      if (copy == nullptr && space != first && space->base.r_map != nullptr)
+        ++*static_cast<std::uint64_t*>(out);
     }
     if (counts != us) *static_cast<std::uint64_t*>(out) = 0;
     return 1;
@@ -287,12 +303,15 @@ std::uint64_t namespaces_without_us() {
 #endif
 }
 
-// Observers may wait and open files: no cancellation there either. Not inlined, for the sake of the way without one.
-__attribute__((noinline)) void tell_push(const RangeObserver& watch, const Event& event, int level) {
+// Observers may wait and open files: no cancellation there either. Not inlined, for the sake of the
+// way without one.
+__attribute__((noinline)) void tell_push(const RangeObserver& watch, const Event& event,
+                                         int level) {
   const NoCancel no_cancel;
   watch.push(event, level);
 }
-__attribute__((noinline)) void tell_pop(const RangeObserver& watch, std::uint32_t domain, int level) {
+__attribute__((noinline)) void tell_pop(const RangeObserver& watch, std::uint32_t domain,
+                                        int level) {
   const NoCancel no_cancel;
   watch.pop(domain, level);
 }
@@ -305,7 +324,8 @@ void set_range_observer(const RangeObserver* wanted) {
 
 const OpenRange* open_ranges(std::size_t& count) {
   ThreadStream* stream = my_stream;
-  const bool ours = stream != nullptr && stream->generation() == process.generation.load(std::memory_order_relaxed);
+  const bool ours = stream != nullptr &&
+                    stream->generation() == process.generation.load(std::memory_order_relaxed);
   count = ours ? stream->stack_size() : 0;
   return count == 0 ? nullptr : stream->stack();
 }
@@ -316,8 +336,9 @@ bool writer_holds(const void* address) {
 
 namespace {
 
-// The least that recording an empty range takes, inside it and in all: the best of some batches on a stream that
-// nobody reads. It takes some 25 us, once a process image; children of a fork have it from their parent.
+// The least that recording an empty range takes, inside it and in all: the best of some batches on
+// a stream that nobody reads. It takes some 25 us, once a process image; children of a fork have it
+// from their parent.
 void rehearse() {
   constexpr std::size_t kBatches = 24, kPairs = 16, kPairBytes = 32;
   alignas(8) unsigned char scrap[kPairs * kPairBytes] = {};
@@ -353,7 +374,8 @@ void rehearse() {
     if (last - first < pair) pair = last - first;
   }
   my_stream = mine;
-  const std::int64_t own_ps = own * 1000 / std::int64_t{kPairs}, pair_ps = pair * 1000 / std::int64_t{kPairs - 1};
+  const std::int64_t own_ps = own * 1000 / std::int64_t{kPairs},
+                     pair_ps = pair * 1000 / std::int64_t{kPairs - 1};
   if (own_ps > 0 && pair_ps > own_ps)
     capture_range_cost(static_cast<std::uint64_t>(own_ps), static_cast<std::uint64_t>(pair_ps));
 }
@@ -385,7 +407,8 @@ int record_push(const Event& event) {
     capture_count(Drop::kTooDeep);
     return kNotTracked;
   }
-  *entry = {nullptr, 0, event.domain, state->top, false, false, false, stream->chunk(), event.payload};
+  *entry = {nullptr, 0,     event.domain,    state->top,   false,
+            false,   false, stream->chunk(), event.payload};
   stream->pushed();
   const auto level = static_cast<int>(state->depth);
   state->top = static_cast<std::uint32_t>(stream->stack_size());
@@ -398,7 +421,8 @@ int record_push(const Event& event) {
     state = stream->domain_state(event.domain);
   }
   const char* kept = nullptr;
-  if (stream->thins() && !stream->takes(entry->below == 0 ? nullptr : stream->stack() + entry->below - 1))
+  if (stream->thins() &&
+      !stream->takes(entry->below == 0 ? nullptr : stream->stack() + entry->below - 1))
       [[unlikely]] {
     if (watch != nullptr) (void)stream->intern(event.name, kept);
   } else if (put_event<Type::kPush>(*stream, event, 0, kept)) {
@@ -433,11 +457,13 @@ int record_pop(std::uint32_t domain) {
   const bool inherited = entry.inherited;
   stream->trim_stack();
   if (recorded) {
-    unsigned char* at = stream->room(sizeof(native::Timed));  // a gap written here still counts this range as open
+    unsigned char* at =
+        stream->room(sizeof(native::Timed));  // a gap written here still counts this range as open
     --state->recorded;
     if (at != nullptr) {
       if (const std::uint64_t since = stream->since(now); since >> 32 == 0 && domain <= UINT8_MAX) {
-        stream->commit(at, {Type::kShortPop, static_cast<std::uint8_t>(domain), 1, static_cast<std::uint32_t>(since)});
+        stream->commit(at, {Type::kShortPop, static_cast<std::uint8_t>(domain), 1,
+                            static_cast<std::uint32_t>(since)});
       } else {
         std::memcpy(at + 8, &now, 8);
         stream->commit(at, {Type::kPop, 0, 2, domain});
@@ -460,7 +486,8 @@ int record_pop(std::uint32_t domain) {
 std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
   if (process.generation.load(std::memory_order_relaxed) == 0) [[unlikely]]
     (void)process_generation();  // the child of a fork: the ids before this one are its parent's
-  const std::uint64_t id = wanted_id != 0 ? wanted_id : next_range_id.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t id =
+      wanted_id != 0 ? wanted_id : next_range_id.fetch_add(1, std::memory_order_relaxed);
   const RangeObserver* watch = observer.load(std::memory_order_acquire);
   if (watch != nullptr && watch->start != nullptr) [[unlikely]] {
     const NoCancel no_cancel;
@@ -476,7 +503,8 @@ std::uint64_t record_start(const Event& event, std::uint64_t wanted_id) {
 }
 
 void record_end(std::uint64_t id) {
-  if (id == 0 && control::window() != 0) return capture_count(Drop::kOpenBefore);  // its start came outside
+  if (id == 0 && control::window() != 0)
+    return capture_count(Drop::kOpenBefore);  // its start came outside
   const std::int64_t now = now_ns();
   Mark mark;
   Hook hook(mark);
@@ -506,19 +534,23 @@ void record_mark(const Event& event) {
   if (stream == nullptr) return;
   if (stream->thins()) [[unlikely]] {
     const ThreadStream::DomainState* state = stream->domain_state(event.domain);
-    if (state != nullptr && !stream->takes(state->top == 0 ? nullptr : stream->stack() + state->top - 1)) return;
+    if (state != nullptr &&
+        !stream->takes(state->top == 0 ? nullptr : stream->stack() + state->top - 1))
+      return;
   }
   put_event<Type::kMark>(*stream, event, 0, kept);
 }
 
-void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id, const void* bytes) {
+void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id,
+                    const void* bytes) {
   Mark mark;
   const Hook hook(mark);
   ThreadStream* stream = hook.stream();
   if (stream == nullptr) return;
   const ThreadStream::DomainState* state = stream->domain_state(domain);
   if (state == nullptr || state->top == 0 || !stream->stack()[state->top - 1].recorded) return;
-  if (!stream->knows_layout(layout_id) && !stream->define_layout(layout, layout_id)) return stream->dropped();
+  if (!stream->knows_layout(layout_id) && !stream->define_layout(layout, layout_id))
+    return stream->dropped();
   const std::size_t size = sizeof(native::StructuredPayload) + (layout.bytes + 7) / 8 * 8;
   unsigned char* at = stream->room(size);
   if (at == nullptr) return stream->dropped();
@@ -536,16 +568,21 @@ void record_thread_name(std::uint32_t tid, const Name& name) {
   put_named(Type::kThreadName, tid, name, native::Named{});
 }
 
-void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier, const Name& text) {
+void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier,
+                     const Name& text) {
   put_named(Type::kResource, type, text, native::Resource{{}, domain, 0, identifier});
 }
 
-// The orderly end. Nothing is taken down: atexit handlers and other libraries' destructors may still use NVTX.
+// The orderly end. Nothing is taken down: atexit handlers and other libraries' destructors may
+// still use NVTX.
 __attribute__((destructor)) void process_ends() {
-  if (process.generation.load(std::memory_order_relaxed) == 1) {  // no child of a fork: the linker's lock is as it was
-    if (const std::uint64_t count = namespaces_without_us(); count > 0) capture_count(Drop::kNamespace, count);
+  if (process.generation.load(std::memory_order_relaxed) ==
+      1) {  // no child of a fork: the linker's lock is as it was
+    if (const std::uint64_t count = namespaces_without_us(); count > 0)
+      capture_count(Drop::kNamespace, count);
   }
-  if (my_stream != nullptr && my_stream->generation() == process.generation.load(std::memory_order_relaxed))
+  if (my_stream != nullptr &&
+      my_stream->generation() == process.generation.load(std::memory_order_relaxed))
     my_stream->tell_thinned();
   capture_end();
 }

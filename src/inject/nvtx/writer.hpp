@@ -1,7 +1,9 @@
-// The writer of the native capture, as the rest of the injected library uses it: a thread's stream, its open ranges,
-// and the observers of ranges. No lock, no malloc and no system call on the way of a range (a chunk's end aside).
+// The writer of the native capture, as the rest of the injected library uses it: a thread's stream,
+// its open ranges, and the observers of ranges. No lock, no malloc and no system call on the way of
+// a range (a chunk's end aside).
 //
-// Cost: a push+pop pair is two clock reads, one hash of the name, one table look-up and 16 bytes of capture.
+// Cost: a push+pop pair is two clock reads, one hash of the name, one table look-up and 16 bytes of
+// capture.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +23,8 @@ struct Name {
   bool registered = false;
   bool cut = false;
 };
-/// Null is the empty name; what is too long is cut. The hash mixes eight bytes a step as wyhash does: names are short.
+/// Null is the empty name; what is too long is cut. The hash mixes eight bytes a step as wyhash
+/// does: names are short.
 [[nodiscard]] inline Name name_of(const char* text, std::size_t bytes) {
   Name name;
   if (text == nullptr) return name;
@@ -52,7 +55,9 @@ struct Name {
   } else if (bytes >= 4) {
     mix(half_at(text) << 32 | half_at(text + bytes - 4));
   } else if (bytes > 0) {
-    const auto byte = [text](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(text[at])}; };
+    const auto byte = [text](std::size_t at) {
+      return std::uint64_t{static_cast<unsigned char>(text[at])};
+    };
     mix(byte(0) << 16 | byte(bytes / 2) << 8 | byte(bytes - 1));
   }
   name.hash = static_cast<std::uint32_t>(hash ^ hash >> 32);
@@ -88,26 +93,30 @@ struct OpenRange {
   std::int64_t start_ns;  ///< 0 where it is not recorded
 };
 
-/// Called around ranges: `push` and `start` before the range's time begins, `pop` and `end` after it has ended, so that
-/// what an observer does is not in the range. On the thread of the range, with no lock held; NVTX calls made inside are
-/// recorded. `level` is the nesting level within the domain. Any may be null.
+/// Called around ranges: `push` and `start` before the range's time begins, `pop` and `end` after
+/// it has ended, so that what an observer does is not in the range. On the thread of the range,
+/// with no lock held; NVTX calls made inside are recorded. `level` is the nesting level within the
+/// domain. Any may be null.
 struct RangeObserver {
   void (*push)(const Event& event, int level);
   void (*pop)(std::uint32_t domain, int level);
   void (*start)(const Event& event, std::uint64_t id);
   void (*end)(std::uint64_t id);
 };
-/// Null takes it away. The observer must live for ever. Costs one predictable branch where there is none.
+/// Null takes it away. The observer must live for ever. Costs one predictable branch where there is
+/// none.
 void set_range_observer(const RangeObserver* observer);
 
-/// The open push/pop ranges of the calling thread, bottom to top over all domains (skip those that are `gone`). The
-/// array is valid until the thread's next NVTX call. Null and 0 for a thread that never opened one. Async-signal-safe.
+/// The open push/pop ranges of the calling thread, bottom to top over all domains (skip those that
+/// are `gone`). The array is valid until the thread's next NVTX call. Null and 0 for a thread that
+/// never opened one. Async-signal-safe.
 [[nodiscard]] const OpenRange* open_ranges(std::size_t& count);
 
 /// Name of a domain by id ("" for the default domain).
 [[nodiscard]] const char* domain_name(std::uint32_t domain);
 
-/// Starts recording in this process; false when no capture is wanted or possible. Any number of times, on any thread.
+/// Starts recording in this process; false when no capture is wanted or possible. Any number of
+/// times, on any thread.
 bool writer_start();
 
 int record_push(const Event& event);
@@ -117,11 +126,14 @@ void record_end(std::uint64_t id);
 void record_mark(const Event& event);
 void record_category(std::uint32_t domain, std::uint32_t category, const Name& name);
 void record_thread_name(std::uint32_t tid, const Name& name);
-void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier, const Name& name);
+void record_resource(std::uint32_t domain, std::uint32_t type, std::uint64_t identifier,
+                     const Name& name);
 
 struct PayloadLayout;  // inject/nvtx/payloads.hpp
-/// A payload of that layout (`layout_id` below kMostLayouts) for the innermost open range of the domain on this thread.
-void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id, const void* bytes);
+/// A payload of that layout (`layout_id` below kMostLayouts) for the innermost open range of the
+/// domain on this thread.
+void record_payload(std::uint32_t domain, const PayloadLayout& layout, std::uint32_t layout_id,
+                    const void* bytes);
 
 /// What NVTX itself answers where no tool is: an event that was not taken.
 inline constexpr int kNotTracked = -2;

@@ -52,19 +52,21 @@ std::uint64_t bytes_of(std::string_view dtype) {
   return 0;
 }
 
-/// What NCCL calls an operation that PyTorch calls `name`; "" for waits, messages between two ranks and other things.
+/// What NCCL calls an operation that PyTorch calls `name`; "" for waits, messages between two ranks
+/// and other things.
 std::string_view nccl_name(std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> kOperations[] = {{"reduce_scatter", "ncclReduceScatter"},
-                                                                           {"allgather", "ncclAllGather"},
-                                                                           {"all_gather", "ncclAllGather"},
-                                                                           {"allreduce", "ncclAllReduce"},
-                                                                           {"all_reduce", "ncclAllReduce"},
-                                                                           {"broadcast", "ncclBroadcast"},
-                                                                           {"all_to_all", "ncclAlltoAll"},
-                                                                           {"alltoall", "ncclAlltoAll"},
-                                                                           {"reduce", "ncclReduce"},
-                                                                           {"gather", "ncclGather"},
-                                                                           {"scatter", "ncclScatter"}};
+  constexpr std::pair<std::string_view, std::string_view> kOperations[] = {
+      {"reduce_scatter", "ncclReduceScatter"},
+      {"allgather", "ncclAllGather"},
+      {"all_gather", "ncclAllGather"},
+      {"allreduce", "ncclAllReduce"},
+      {"all_reduce", "ncclAllReduce"},
+      {"broadcast", "ncclBroadcast"},
+      {"all_to_all", "ncclAlltoAll"},
+      {"alltoall", "ncclAlltoAll"},
+      {"reduce", "ncclReduce"},
+      {"gather", "ncclGather"},
+      {"scatter", "ncclScatter"}};
   for (const auto& [part, call] : kOperations)
     if (name.find(part) != std::string_view::npos) return call;
   return {};
@@ -74,11 +76,21 @@ constexpr double kIdle = 0.9;  ///< of a thread's time in calls that wait
 
 /// Is it a Python function that waits: for a lock, a queue, a pipe, a while?
 bool waits_for_others(std::string_view function) {
-  constexpr std::string_view kWaits[] = {
-      "acquire of _thread.", ": wait", ": _recv",          ": recv",  "select.", "poll of ", "sleep>", "read>",
-      "accept of ",          ": join", "_wait_for_tstate", ": select"};
-  return std::any_of(std::begin(kWaits), std::end(kWaits),
-                     [&](std::string_view wait) { return function.find(wait) != std::string_view::npos; });
+  constexpr std::string_view kWaits[] = {"acquire of _thread.",
+                                         ": wait",
+                                         ": _recv",
+                                         ": recv",
+                                         "select.",
+                                         "poll of ",
+                                         "sleep>",
+                                         "read>",
+                                         "accept of ",
+                                         ": join",
+                                         "_wait_for_tstate",
+                                         ": select"};
+  return std::any_of(std::begin(kWaits), std::end(kWaits), [&](std::string_view wait) {
+    return function.find(wait) != std::string_view::npos;
+  });
 }
 
 template <class Id>
@@ -98,7 +110,8 @@ class Builder {
   /// What the trace knows about the job: ", rank 0 of 2, 1 process group, nccl"; "" where nothing.
   [[nodiscard]] const std::string& job() const { return job_; }
 
-  /// A member of the root besides the events: deviceProperties, distributedInfo, baseTimeNanoseconds ...
+  /// A member of the root besides the events: deviceProperties, distributedInfo,
+  /// baseTimeNanoseconds ...
   void member(std::string_view key, std::string_view json) {
     if (key == "baseTimeNanoseconds") {
       base_ns_ = base::to_int(json).value_or(0);
@@ -111,14 +124,19 @@ class Builder {
     if (key == "distributedInfo") {
       const auto number = [&](std::string_view name, std::int64_t otherwise) {
         std::int64_t value = -1;
-        return root[name].get(value) == simdjson::SUCCESS && value >= 0 && value < (1 << 30) ? value : otherwise;
+        return root[name].get(value) == simdjson::SUCCESS && value >= 0 && value < (1 << 30)
+                   ? value
+                   : otherwise;
       };
-      if (std::string_view backend; root["backend"].get(backend) == simdjson::SUCCESS) backend_ = backend;
+      if (std::string_view backend; root["backend"].get(backend) == simdjson::SUCCESS)
+        backend_ = backend;
       const std::int64_t ranks = number("world_size", 0), groups = number("pg_count", 0);
       rank_ = number("rank", -1);
       world_ = static_cast<std::uint32_t>(ranks);
-      if (rank_ >= 0 && ranks > 0) job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
-      if (groups > 0) job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
+      if (rank_ >= 0 && ranks > 0)
+        job_ = ", rank " + std::to_string(rank_) + " of " + std::to_string(ranks);
+      if (groups > 0)
+        job_ += ", " + base::counted(static_cast<std::uint64_t>(groups), "process group");
       if (!backend_.empty()) job_ += ", " + backend_;
       return;
     }
@@ -133,7 +151,8 @@ class Builder {
         return static_cast<std::uint32_t>(std::min<std::uint64_t>(number(name), kNone));
       };
       model::Device device;
-      if (std::string_view name; each["name"].get(name) == simdjson::SUCCESS) device.name = s_.strings.intern(name);
+      if (std::string_view name; each["name"].get(name) == simdjson::SUCCESS)
+        device.name = s_.strings.intern(name);
       device.ordinal = small("id");
       device.compute_major = small("computeMajor");
       device.compute_minor = small("computeMinor");
@@ -154,9 +173,11 @@ class Builder {
     const std::string_view category = event.legacy_cpu   ? std::string_view("cpu_op")
                                       : event.legacy_gpu ? std::string_view("gpu_user_annotation")
                                                          : event.category;
-    const bool gpu_work = category == "kernel" || category == "Kernel" || category == "gpu_memcpy" ||
-                          category == "gpu_memset" || category == "Memcpy" || category == "Memset";
-    // A range or call without a length was open when recording stopped; work or a wait of no length would be one of 0.
+    const bool gpu_work = category == "kernel" || category == "Kernel" ||
+                          category == "gpu_memcpy" || category == "gpu_memset" ||
+                          category == "Memcpy" || category == "Memset";
+    // A range or call without a length was open when recording stopped; work or a wait of no length
+    // would be one of 0.
     const bool must_end = gpu_work || category == "cuda_sync";
     if (!event.start_ns) {
       lost_gpu_work_ |= gpu_work;
@@ -186,8 +207,8 @@ class Builder {
       if (!event.collective.empty()) collective(event);
       return;
     }
-    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" || category == "xpu_runtime" ||
-        category == "hip_runtime")
+    if (category == "cuda_runtime" || category == "cuda_driver" || category == "Runtime" ||
+        category == "xpu_runtime" || category == "hip_runtime")
       return call(event);
     if (category == "cuda_sync") return wait(event);
     if (category == "python_function") {
@@ -198,11 +219,14 @@ class Builder {
       return range(module, index_.domain("nn.Module"));
     }
     if (category == "gpu_user_annotation") {
-      const std::uint32_t device = event.device.value_or(*event.pid), stream = event.stream.value_or(*event.tid);
-      return range(event, index_.domain("gpu_annotation"),
-                   no_thread("GPU " + std::to_string(device) + " stream " + std::to_string(stream), stream));
+      const std::uint32_t device = event.device.value_or(*event.pid),
+                          stream = event.stream.value_or(*event.tid);
+      return range(
+          event, index_.domain("gpu_annotation"),
+          no_thread("GPU " + std::to_string(device) + " stream " + std::to_string(stream), stream));
     }
-    if (category == "overhead") return range(event, index_.domain("overhead"), no_thread("profiler", 0));
+    if (category == "overhead")
+      return range(event, index_.domain("overhead"), no_thread("profiler", 0));
     if (category == "cuda_profiler_range") return;
     --known_;
     ++unread_[std::string(category)];
@@ -215,20 +239,23 @@ class Builder {
     memory_events_.finish(s_);
     leave_out_idle_threads();
     order_ranges();
-    if (const std::uint32_t overhead = find_domain("overhead"); overhead != kNone) take_out_overhead(overhead, s_);
+    if (const std::uint32_t overhead = find_domain("overhead"); overhead != kNone)
+      take_out_overhead(overhead, s_);
     number_collectives();
     link_work();
     drop_impossible_work(s_, {}, {}, "");
     link_waits();
     for (model::Process& process : s_.processes) {
       process.operators = true;
-      if (const auto name = process_names_.find(process.pid); name != process_names_.end()) process.name = name->second;
+      if (const auto name = process_names_.find(process.pid); name != process_names_.end())
+        process.name = name->second;
       if (rank_ < 0) continue;
       process.rank = static_cast<std::uint32_t>(rank_);
       process.world = world_;
     }
     for (model::Thread& thread : s_.threads) {
-      const auto name = thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));
+      const auto name =
+          thread_names_.find(thread_key(s_.processes[thread.process].pid, thread.tid));
       if (thread.name == 0 && name != thread_names_.end()) thread.name = name->second;
     }
     for (model::Device& device : s_.devices) device.process = s_.processes.empty() ? kNone : 0;
@@ -247,7 +274,9 @@ class Builder {
 
   std::uint32_t process(std::uint32_t pid) { return index_.processes.of({pid}); }
 
-  std::uint32_t thread(std::uint32_t pid, std::uint32_t tid) { return index_.threads.of({process(pid), tid}); }
+  std::uint32_t thread(std::uint32_t pid, std::uint32_t tid) {
+    return index_.threads.of({process(pid), tid});
+  }
 
   std::uint32_t no_thread(const std::string& name, std::uint32_t number) {
     const auto [at, added] = no_threads_.emplace(name, count(s_.threads));
@@ -263,7 +292,8 @@ class Builder {
   }
 
   std::uint32_t stream_key(const Event& event) {
-    const std::uint32_t device = event.device.value_or(event.pid.value_or(0)), context = event.context.value_or(0),
+    const std::uint32_t device = event.device.value_or(event.pid.value_or(0)),
+                        context = event.context.value_or(0),
                         stream = event.stream.value_or(event.tid.value_or(0));
     return streams_.number({device, context, stream});
   }
@@ -272,8 +302,10 @@ class Builder {
     model::StringId text = 0;
     if (!event.collective.empty()) {
       std::string what(event.collective);
-      if (event.elements) what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
-      if (event.group_size) what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
+      if (event.elements)
+        what += " of " + std::to_string(*event.elements) + ' ' + std::string(event.dtype);
+      if (event.group_size)
+        what += " over " + base::counted(static_cast<std::uint64_t>(*event.group_size), "rank");
       const std::string_view group = event.group.empty() ? event.group_id : event.group;
       if (!group.empty()) what += " (" + std::string(group) + ')';
       text = s_.strings.intern(what);
@@ -291,7 +323,8 @@ class Builder {
     out.text = text;
     out.payload_type = sized ? model::PayloadType::kUint64 : model::PayloadType::kInt64;
     if (sized)
-      out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) * bytes_of(event.dtype);
+      out.payload_u64 = static_cast<std::uint64_t>(std::max<std::int64_t>(0, *event.elements)) *
+                        bytes_of(event.dtype);
     else
       out.payload_i64 = *event.sequence;
     return count(s_.attributes) - 1;
@@ -309,18 +342,24 @@ class Builder {
     s_.ranges.push_back(out);
   }
 
-  /// record_param_comms, once more as what NCCL itself would have marked: a range of the domain NCCL with communicator,
-  /// ranks and bytes, by which calls of several ranks are joined. The bytes are those of one rank's part, as NCCL
-  /// counts.
+  /// record_param_comms, once more as what NCCL itself would have marked: a range of the domain
+  /// NCCL with communicator, ranks and bytes, by which calls of several ranks are joined. The bytes
+  /// are those of one rank's part, as NCCL counts.
   void collective(const Event& event) {
     const std::string_view name = nccl_name(event.collective);
-    if (name.empty() || backend_.find("nccl") == std::string::npos || event.group_size.value_or(0) < 2) return;
-    const bool parts_out = name == "ncclReduceScatter" || name == "ncclScatter", all_to_all = name == "ncclAlltoAll";
+    if (name.empty() || backend_.find("nccl") == std::string::npos ||
+        event.group_size.value_or(0) < 2)
+      return;
+    const bool parts_out = name == "ncclReduceScatter" || name == "ncclScatter",
+               all_to_all = name == "ncclAlltoAll";
     const std::int64_t elements = (parts_out ? event.elements_out : event.elements).value_or(-1);
     const auto each = static_cast<std::int64_t>(bytes_of(event.dtype));
     std::int64_t bytes =
-        each > 0 && elements >= 0 && elements <= std::numeric_limits<std::int64_t>::max() / 16 ? elements * each : -1;
-    if (all_to_all && bytes > 0) bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
+        each > 0 && elements >= 0 && elements <= std::numeric_limits<std::int64_t>::max() / 16
+            ? elements * each
+            : -1;
+    if (all_to_all && bytes > 0)
+      bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
     Event call = event;
     call.name = name;
     call.collective = {};  // no text and no payload: the numbers are in fields
@@ -352,19 +391,21 @@ class Builder {
       return;
     }
     const std::int64_t end = *event.start_ns + *event.length_ns;
-    const std::uint32_t correlation = event.correlation.value_or(kNone), external = event.external_id.value_or(kNone),
-                        key = stream_key(event);
+    const std::uint32_t correlation = event.correlation.value_or(kNone),
+                        external = event.external_id.value_or(kNone), key = stream_key(event);
     std::uint32_t node = kNone;
     if (event.graph_node && *event.graph_node != 0) {
       node = nodes_.number(*event.graph_node);
       if (node == s_.graph_nodes.size())
-        s_.graph_nodes.push_back({*event.graph_node, event.graph.value_or(*event.graph_node >> 32), 0, kNone});
+        s_.graph_nodes.push_back(
+            {*event.graph_node, event.graph.value_or(*event.graph_node >> 32), 0, kNone});
     }
-    const std::uint64_t bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
+    const std::uint64_t bytes =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, event.bytes.value_or(0)));
     if (event.category == "gpu_memcpy" || event.category == "Memcpy") {
       const CopyMemory memory = copy_memory(event.name);
-      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node, copy_kind(event.name), false,
-                           memory.source, memory.destination});
+      s_.copies.push_back({*event.start_ns, end, bytes, correlation, key, node,
+                           copy_kind(event.name), false, memory.source, memory.destination});
       copy_external_.push_back(external);
       return;
     }
@@ -377,8 +418,8 @@ class Builder {
     shape.grid = event.grid;
     shape.block = event.block;
     shape.registers_per_thread = event.registers.value_or(0);
-    s_.kernels.push_back(
-        {*event.start_ns, end, correlation, index_.kernel_name(event.name), index_.shapes.of(shape), key, node});
+    s_.kernels.push_back({*event.start_ns, end, correlation, index_.kernel_name(event.name),
+                          index_.shapes.of(shape), key, node});
     kernel_external_.push_back(external);
   }
 
@@ -397,7 +438,8 @@ class Builder {
     if (!event.record_correlation || !event.awaited_stream) return;
     Event recorded = event;
     recorded.stream = event.awaited_stream;
-    event_waits_.push_back({out.launch, *event.record_correlation, stream_key(event), stream_key(recorded), out.kind});
+    event_waits_.push_back(
+        {out.launch, *event.record_correlation, stream_key(event), stream_key(recorded), out.kind});
   }
 
   /// Of waits that name the call that recorded their event. Its correlation id numbers the event.
@@ -414,9 +456,11 @@ class Builder {
       };
       const std::uint64_t event = wait.record_correlation;
       if (recorded.insert(record).second)
-        s_.event_calls.push_back({event, record, stream(wait.awaited_stream), model::EventOperation::kRecord});
+        s_.event_calls.push_back(
+            {event, record, stream(wait.awaited_stream), model::EventOperation::kRecord});
       if (wait.kind == model::SyncKind::kStreamWaitEvent)
-        s_.event_calls.push_back({event, launch, stream(wait.stream), model::EventOperation::kStreamWait});
+        s_.event_calls.push_back(
+            {event, launch, stream(wait.stream), model::EventOperation::kStreamWait});
       else
         s_.event_calls.push_back({event, launch, kNone, model::EventOperation::kSynchronize});
     }
@@ -441,8 +485,9 @@ class Builder {
     memory_events_.add(event, owner);
   }
 
-  /// In the order of the pushes: of two that begin at once the longer one, else the one that PyTorch numbered first,
-  /// holds the other. Traces of whole microseconds have ends that lie up to one behind that of what holds them.
+  /// In the order of the pushes: of two that begin at once the longer one, else the one that
+  /// PyTorch numbered first, holds the other. Traces of whole microseconds have ends that lie up to
+  /// one behind that of what holds them.
   void order_ranges() {
     const auto id = [](const model::Range& range) { return range.end_thread; };
     std::ranges::sort(s_.ranges, [&](const model::Range& a, const model::Range& b) {
@@ -454,7 +499,8 @@ class Builder {
       std::vector<const model::Range*> open;
       for (model::Range& range : s_.ranges) {
         if (range.domain != 0) continue;
-        while (!open.empty() && (open.back()->thread != range.thread || open.back()->end_ns <= range.start_ns))
+        while (!open.empty() &&
+               (open.back()->thread != range.thread || open.back()->end_ns <= range.start_ns))
           open.pop_back();
         if (!open.empty() && range.end_ns != model::kOpen && range.end_ns > open.back()->end_ns &&
             range.end_ns - open.back()->end_ns <= kMicrosecond)
@@ -466,7 +512,8 @@ class Builder {
 
   void number_collectives() {
     if (collectives_.empty()) return;
-    const model::StringId id = s_.strings.intern("NCCL communicator ID"), ranks = s_.strings.intern("No. of ranks"),
+    const model::StringId id = s_.strings.intern("NCCL communicator ID"),
+                          ranks = s_.strings.intern("No. of ranks"),
                           size = s_.strings.intern("Message size [bytes]");
     for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
       const auto found = collectives_.find(s_.ranges[i].attributes);
@@ -493,20 +540,23 @@ class Builder {
     const auto [at, added] = standing_in_.emplace(found->second, count(s_.launches));
     if (added) {
       const model::Range& range = s_.ranges[found->second];
-      s_.launches.push_back({range.start_ns, model::kOpen, range.thread, 0, 0, model::LaunchKind::kKernel});
+      s_.launches.push_back(
+          {range.start_ns, model::kOpen, range.thread, 0, 0, model::LaunchKind::kKernel});
     }
     return at->second;
   }
 
   template <class Work>
   void link(std::vector<Work>& all, model::LaunchKind kind) {
-    const std::vector<std::uint32_t>& external = kind == model::LaunchKind::kKernel ? kernel_external_
-                                                 : kind == model::LaunchKind::kCopy ? copy_external_
-                                                                                    : memset_external_;
+    const std::vector<std::uint32_t>& external =
+        kind == model::LaunchKind::kKernel ? kernel_external_
+        : kind == model::LaunchKind::kCopy ? copy_external_
+                                           : memset_external_;
     for (std::size_t i = 0; i < all.size(); ++i) {
       Work& work = all[i];
       work.launch = launch_of(work.launch, external[i]);
-      const std::uint32_t owner = work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
+      const std::uint32_t owner =
+          work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
       const auto& [device, context, stream] = streams_.keys()[work.stream];
       work.stream = index_.streams.of({owner, index_.devices.of({kNone, device}), context, stream});
       if (work.launch != kNone) launched(s_.launches[work.launch], kind);
@@ -516,22 +566,26 @@ class Builder {
   void link_work() {
     // A driver call inside a runtime call has its correlation id: the outer one counts.
     std::ranges::sort(calls_, [&](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
+      return a.first != b.first ? a.first < b.first
+                                : s_.launches[a.second].start_ns < s_.launches[b.second].start_ns;
     });
     for (std::uint32_t i = 0; i < s_.ranges.size(); ++i) {
       model::Range& range = s_.ranges[i];
-      if (range.end_thread != kNone && range.domain == 0) operators_.emplace_back(range.end_thread, i);
+      if (range.end_thread != kNone && range.domain == 0)
+        operators_.emplace_back(range.end_thread, i);
       range.end_thread = kNone;
     }
     std::ranges::sort(operators_);
-    if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty())) (void)process(0);
+    if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty()))
+      (void)process(0);
     link(s_.kernels, model::LaunchKind::kKernel);
     link(s_.copies, model::LaunchKind::kCopy);
     link(s_.memsets, model::LaunchKind::kMemset);
   }
 
   void link_waits() {
-    for (model::Synchronization& wait : s_.synchronizations) wait.launch = launch_of(wait.launch, kNone);
+    for (model::Synchronization& wait : s_.synchronizations)
+      wait.launch = launch_of(wait.launch, kNone);
     link_events();
     add_waits_of_calls(s_);
   }
@@ -542,7 +596,8 @@ class Builder {
     else
       set_extents(s_);
     s_.clock.kind = "trace time";
-    constexpr std::int64_t kThisCentury = 946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
+    constexpr std::int64_t kThisCentury =
+        946'684'800'000'000'000;  // 2000-01-01: earlier ones count from the boot
     if (s_.begin_ns > kThisCentury) s_.clock.anchor_ns = s_.clock.anchor_unix_ns = s_.begin_ns;
     if (base_ns_ > 0 && s_.clock.anchor_unix_ns == 0) {
       s_.clock.anchor_ns = s_.begin_ns;
@@ -554,21 +609,25 @@ class Builder {
     const auto lose = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
       if (count > 0) s_.losses.push_back({kind, count, std::move(detail)});
     };
-    lose("bad_events", bad_events_, "events that are not JSON, or have no time, process or thread, were left out");
-    lose("bad_events", bad_lengths_, "events whose duration is missing, negative or no number were left out");
+    lose("bad_events", bad_events_,
+         "events that are not JSON, or have no time, process or thread, were left out");
+    lose("bad_events", bad_lengths_,
+         "events whose duration is missing, negative or no number were left out");
     lose("impossible_time", backward_work_, "GPU work that ends before it starts was left out");
     lose("impossible_time", untimed_work_, "GPU work whose times are zero was left out");
     for (const auto& [category, events] : unread_)
-      lose("unread_events", events, "events of the category \"" + base::printable(category) + "\" are not read");
+      lose("unread_events", events,
+           "events of the category \"" + base::printable(category) + "\" are not read");
     lose("unread_events", idle_threads_, "Python threads that only waited were left out");
     if (lost_gpu_work_ && s_.kernels.empty()) s_.unrecorded.kernels = s_.unrecorded.copies = true;
     lose("placed_by_operator", placed_,
-         "GPU work without its CUDA call in the trace belongs to the operator that the trace names; its launch latency "
+         "GPU work without its CUDA call in the trace belongs to the operator that the trace "
+         "names; its launch latency "
          "is counted from the operator's start");
   }
 
-  /// A Python thread that runs no operator and is in a call that waits for nine tenths of its time: a pool's, a
-  /// monitor's.
+  /// A Python thread that runs no operator and is in a call that waits for nine tenths of its time:
+  /// a pool's, a monitor's.
   void leave_out_idle_threads() {
     const std::uint32_t python = find_domain("python");
     if (python == kNone) return;
@@ -584,8 +643,10 @@ class Builder {
     std::vector<char> idle(s_.threads.size());
     for (std::size_t thread = 0; thread < ranges.size(); ++thread) {
       if (works[thread] != 0 || ranges[thread].empty()) continue;
-      std::ranges::sort(ranges[thread], [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
-      std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns, until = waits_until;
+      std::ranges::sort(ranges[thread],
+                        [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
+      std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns,
+                   until = waits_until;
       const auto add = [](const model::Range& range, std::int64_t& reached) {
         const std::int64_t from = std::max(range.start_ns, reached);
         reached = std::max(reached, range.end_ns);
@@ -604,7 +665,8 @@ class Builder {
   model::Session s_;
   Index index_{s_};
   MemoryEvents memory_events_;
-  std::map<std::string, std::uint32_t> no_threads_;  ///< what is on a timeline of its own: GPU streams, the profiler
+  std::map<std::string, std::uint32_t>
+      no_threads_;  ///< what is on a timeline of its own: GPU streams, the profiler
   base::Numbering<std::array<std::uint32_t, 3>> streams_;  ///< device, context and number
   std::unordered_map<model::StringId, std::uint32_t> texts_;
   base::Numbering<std::uint64_t> nodes_;
@@ -617,15 +679,18 @@ class Builder {
   std::unordered_map<std::uint32_t, Collective> collectives_;  ///< by attributes of their ranges
   std::string backend_;
   std::vector<std::uint32_t> kernel_external_, copy_external_, memset_external_;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls_;      ///< correlation id, launch
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> operators_;  ///< external id, range; made when asked for
-  std::map<std::string, std::uint64_t, std::less<>> unread_;        ///< events by category
-  std::map<std::uint32_t, std::uint32_t> standing_in_;              ///< range: launch that replaces its missing call
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> calls_;  ///< correlation id, launch
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      operators_;  ///< external id, range; made when asked for
+  std::map<std::string, std::uint64_t, std::less<>> unread_;  ///< events by category
+  std::map<std::uint32_t, std::uint32_t>
+      standing_in_;  ///< range: launch that replaces its missing call
   std::int64_t span_begin_ = 0, span_end_ = 0, base_ns_ = 0;
   std::int64_t rank_ = -1;
   std::uint32_t world_ = 0;
   std::string job_;
-  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, bad_lengths_ = 0, placed_ = 0, idle_threads_ = 0;
+  std::uint64_t events_ = 0, known_ = 0, bad_events_ = 0, bad_lengths_ = 0, placed_ = 0,
+                idle_threads_ = 0;
   std::uint64_t backward_work_ = 0, untimed_work_ = 0;
   /// A wait for a CUDA event; streams are numbers of streams_.
   struct EventWait {
@@ -654,16 +719,18 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   const std::string where = name + ": byte " + std::to_string(splitter.offset());
   if (builder.known() == 0) {
     if (!splitter.broken().empty())
-      return base::fail(base::Code::kBadData, "this JSON cannot be read: " + splitter.broken(), where,
-                        "Check that the file was copied whole.");
-    return base::fail(base::Code::kBadData,
-                      builder.events() == 0 ? "a trace without events"
-                                            : "a trace without operators, CUDA calls or kernels of PyTorch",
-                      name, "Give what torch.profiler.profile(...).export_chrome_trace(FILE) wrote.");
+      return base::fail(base::Code::kBadData, "this JSON cannot be read: " + splitter.broken(),
+                        where, "Check that the file was copied whole.");
+    return base::fail(
+        base::Code::kBadData,
+        builder.events() == 0 ? "a trace without events"
+                              : "a trace without operators, CUDA calls or kernels of PyTorch",
+        name, "Give what torch.profiler.profile(...).export_chrome_trace(FILE) wrote.");
   }
   model::Session session = builder.finish();
   if (!splitter.broken().empty())
-    session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + where + "; the rest is missing"});
+    session.losses.push_back(
+        {"torn_tail", 1, splitter.early_end() + ": " + where + "; the rest is missing"});
   session.sources.push_back({name, "kineto", "PyTorch profiler" + builder.job(), {}});
   return session;
 }

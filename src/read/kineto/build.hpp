@@ -1,10 +1,12 @@
 // From events of a trace to a session.
 //
-// Operators (cpu_op) and annotations (user_annotation, ProfilerStep#) become push/pop ranges of the default domain, as
-// they nest on their thread; modules (with_modules, with_stack) and Python functions those of the domains "nn.Module"
-// and "python"; annotations on GPU streams those of the domain "gpu_annotation", on a thread for each stream; what the
-// profiler itself did those of the domain "overhead", on one thread, since traces do not name the thread. GPU work
-// belongs to the CUDA call of its correlation id, and where no call was recorded to the operator of its external id.
+// Operators (cpu_op) and annotations (user_annotation, ProfilerStep#) become push/pop ranges of the
+// default domain, as they nest on their thread; modules (with_modules, with_stack) and Python
+// functions those of the domains "nn.Module" and "python"; annotations on GPU streams those of the
+// domain "gpu_annotation", on a thread for each stream; what the profiler itself did those of the
+// domain "overhead", on one thread, since traces do not name the thread. GPU work belongs to the
+// CUDA call of its correlation id, and where no call was recorded to the operator of its external
+// id.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,8 @@
 
 namespace rangescope::read::kineto {
 
-/// All that `splitter` gives; `name` is what errors call it. kBadData where it is no trace of PyTorch.
+/// All that `splitter` gives; `name` is what errors call it. kBadData where it is no trace of
+/// PyTorch.
 [[nodiscard]] base::Result<model::Session> build(Splitter splitter, const std::string& name);
 
 /// The same of events in other files: AMD's and XLA's. Their ranges are no operators.

@@ -20,7 +20,8 @@ static_assert(kPadding >= simdjson::SIMDJSON_PADDING);
 std::string_view digits(od::value& value) {
   std::string_view token = value.raw_json_token();
   while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
-  if (token.size() >= 2 && token.front() == '"' && token.back() == '"') token = token.substr(1, token.size() - 2);
+  if (token.size() >= 2 && token.front() == '"' && token.back() == '"')
+    token = token.substr(1, token.size() - 2);
   return token;
 }
 
@@ -49,8 +50,9 @@ void identifier(od::value& value, std::optional<std::uint32_t>& out) {
 /// What a text with an escape that JSON does not have means: "C:\Users" is a path whose writer
 /// escaped nothing. Such a backslash stays, and so does one before a code point that is none.
 std::string repaired(std::string_view text) {
-  constexpr std::pair<char, char> kEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'b', '\b'},
-                                                {'f', '\f'}, {'n', '\n'},  {'r', '\r'}, {'t', '\t'}};
+  constexpr std::pair<char, char> kEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},
+                                                {'b', '\b'}, {'f', '\f'},  {'n', '\n'},
+                                                {'r', '\r'}, {'t', '\t'}};
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char next = i + 1 < text.size() ? text[i + 1] : '\0';
@@ -67,7 +69,8 @@ std::string repaired(std::string_view text) {
 
 /// Into `out`, a view into the event. What had to be repaired is kept by the event.
 void text_of(od::value& value, Event& event, std::string_view& out) {
-  const std::string_view token = base::trim(value.raw_json_token());  // before get_string(), which moves on
+  const std::string_view token =
+      base::trim(value.raw_json_token());  // before get_string(), which moves on
   if (value.get_string().get(out) == simdjson::SUCCESS) return;
   out = {};
   const bool is_text = token.size() >= 2 && token.front() == '"' && token.back() == '"';
@@ -133,7 +136,8 @@ void argument(std::string_view key, od::value& value, Event& event) {
   if (is("Input Dims") || is("Input dims")) {
     std::string_view raw;
     od::array array;
-    if (value.get_array().get(array) == simdjson::SUCCESS && array.raw_json().get(raw) == simdjson::SUCCESS)
+    if (value.get_array().get(array) == simdjson::SUCCESS &&
+        array.raw_json().get(raw) == simdjson::SUCCESS)
       event.shapes = one_line(raw);
   }
 }
@@ -168,7 +172,8 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
     ns += more;
   } else {
     const auto real = base::to_double(text);  // "1.7e15"
-    if (!real || !std::isfinite(*real) || *real * 1000 >= static_cast<double>(kMost)) return std::nullopt;
+    if (!real || !std::isfinite(*real) || *real * 1000 >= static_cast<double>(kMost))
+      return std::nullopt;
     ns = std::llround(*real * 1000);
   }
   return negative ? -ns : ns;
@@ -188,13 +193,15 @@ bool EventParser::parse(std::string_view text, Event& event) {
   event = {};
   od::document document;
   od::object object;
-  if (parser_->json.iterate(text.data(), text.size(), text.size() + kPadding).get(document) != simdjson::SUCCESS ||
+  if (parser_->json.iterate(text.data(), text.size(), text.size() + kPadding).get(document) !=
+          simdjson::SUCCESS ||
       document.get_object().get(object) != simdjson::SUCCESS)
     return false;
   for (auto field : object) {
     std::string_view key;
     od::value value;
-    if (field.unescaped_key().get(key) != simdjson::SUCCESS || field.value().get(value) != simdjson::SUCCESS)
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS ||
+        field.value().get(value) != simdjson::SUCCESS)
       return false;
     if (key == "ph") {
       std::string_view phase;
@@ -211,7 +218,8 @@ bool EventParser::parse(std::string_view text, Event& event) {
       event.length_ns = microseconds(length, event.fraction);
       event.bad_length = event.length_ns ? *event.length_ns < 0 : length != "null";
     } else if (key == "pid") {
-      event.legacy_cpu = digits(value) == "CPU functions" || digits(value) == "CPU Functions";  // Python's, C++'s
+      event.legacy_cpu =
+          digits(value) == "CPU functions" || digits(value) == "CPU Functions";  // Python's, C++'s
       event.legacy_gpu = digits(value) == "CUDA functions";
       if (event.legacy_cpu || event.legacy_gpu)
         event.pid = 0;
@@ -224,7 +232,8 @@ bool EventParser::parse(std::string_view text, Event& event) {
       if (value.get_object().get(arguments) != simdjson::SUCCESS) continue;
       for (auto each : arguments) {
         od::value one;
-        if (each.unescaped_key().get(key) != simdjson::SUCCESS || each.value().get(one) != simdjson::SUCCESS)
+        if (each.unescaped_key().get(key) != simdjson::SUCCESS ||
+            each.value().get(one) != simdjson::SUCCESS)
           return false;
         argument(key, one, event);
       }

@@ -17,16 +17,20 @@ namespace rangescope::read::kineto {
 struct Event {
   char phase = 0;  ///< X complete, M metadata, i instant; flows (s, f) add nothing to ids
   std::string_view category, name;
-  std::optional<std::int64_t> start_ns;  ///< exact: digits are read as text, since a double has too few of them
+  std::optional<std::int64_t>
+      start_ns;  ///< exact: digits are read as text, since a double has too few of them
   std::optional<std::int64_t> length_ns;
   bool bad_length = false;  ///< there is one that is negative or no number: NaN, 1e30
   bool fraction = false;    ///< times are finer than a microsecond
   std::optional<std::uint32_t> pid, tid;
-  bool legacy_cpu = false, legacy_gpu = false;  ///< of torch.autograd.profiler before Kineto, which names no category
+  bool legacy_cpu = false,
+       legacy_gpu = false;  ///< of torch.autograd.profiler before Kineto, which names no category
 
-  std::optional<std::uint32_t> external_id, correlation, device, context, stream, registers, shared_bytes;
+  std::optional<std::uint32_t> external_id, correlation, device, context, stream, registers,
+      shared_bytes;
   std::optional<std::int64_t> sequence, bytes;
-  /// Of a wait for a CUDA event: in which stream it was recorded, and the correlation id of that call.
+  /// Of a wait for a CUDA event: in which stream it was recorded, and the correlation id of that
+  /// call.
   std::optional<std::uint32_t> awaited_stream, record_correlation;
   std::optional<std::uint64_t> graph_node, graph;
   std::optional<std::uint64_t> address;  ///< of a memory event, as the next ones
@@ -38,7 +42,8 @@ struct Event {
   std::string_view collective, dtype, group;  ///< of a collective operation
   std::string_view group_id, group_ranks;     ///< of its process group: "0", "[0, 1]"
   std::optional<std::int64_t> elements, elements_out, group_size;
-  std::list<std::string> repaired;  ///< texts with escapes that JSON does not have; empty without allocating
+  std::list<std::string>
+      repaired;  ///< texts with escapes that JSON does not have; empty without allocating
 };
 
 class EventParser {

@@ -11,7 +11,8 @@ namespace {
 
 using Span = std::pair<std::int64_t, std::int64_t>;
 
-constexpr std::int64_t kSoon_ns = 100000;  ///< from a buffer of CUPTI to the call that needed it; seen: 4 to 15 us
+constexpr std::int64_t kSoon_ns =
+    100000;  ///< from a buffer of CUPTI to the call that needed it; seen: 4 to 15 us
 
 struct Spent {
   Span span;
@@ -24,17 +25,20 @@ bool is_of_driver(std::string_view name) {
 }
 
 /// By thread, in the order of their starts.
-std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain, const model::Session& session) {
+std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain,
+                                                const model::Session& session) {
   std::vector<std::vector<Span>> calls(session.threads.size());
   for (const model::Launch& call : session.launches)
     if (call.end_ns != model::kOpen) calls[call.thread].emplace_back(call.start_ns, call.end_ns);
   for (auto& of_thread : calls) std::ranges::sort(of_thread);
   std::vector<char> autograd(session.threads.size());
   for (const model::Range& range : session.ranges)
-    if (session.strings.view(range.name).starts_with("autograd::engine::")) autograd[range.thread] = 1;
+    if (session.strings.view(range.name).starts_with("autograd::engine::"))
+      autograd[range.thread] = 1;
   std::vector<std::vector<Spent>> spent(session.threads.size());
   for (const model::Range& range : session.ranges) {
-    if (range.domain != domain || range.end_ns == model::kOpen || is_of_driver(session.strings.view(range.name)))
+    if (range.domain != domain || range.end_ns == model::kOpen ||
+        is_of_driver(session.strings.view(range.name)))
       continue;
     const Span span{range.start_ns, range.end_ns};
     const std::int64_t middle = span.first + (span.second - span.first) / 2;
@@ -43,11 +47,13 @@ std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain, const mode
     std::int64_t nearest = kSoon_ns + 1;
     for (std::uint32_t thread = 0; thread < calls.size(); ++thread) {
       const auto next = std::ranges::upper_bound(calls[thread], middle, {}, &Span::first);
-      const std::int64_t ended = next == calls[thread].begin() ? INT64_MIN : std::prev(next)->second;
+      const std::int64_t ended =
+          next == calls[thread].begin() ? INT64_MIN : std::prev(next)->second;
       const std::int64_t begins = next == calls[thread].end() ? INT64_MAX : next->first;
       if (ended <= span.first && begins >= span.second) callless.push_back(thread);
       if (ended > span.first && ended < middle) continue;
-      const std::int64_t away = ended >= middle ? kSoon_ns : std::max(begins, span.second) - span.second;
+      const std::int64_t away =
+          ended >= middle ? kSoon_ns : std::max(begins, span.second) - span.second;
       if (away < nearest) by = thread, nearest = away;
     }
     if (by == model::kNone) continue;
@@ -70,8 +76,9 @@ void take_out_overhead(std::uint32_t domain, model::Session& session) {
   const auto take = [&](std::uint32_t thread, std::int64_t until) {  // what began before
     for (; next < spent[thread].size() && spent[thread][next].span.first < until; ++next) {
       const auto& [span, own] = spent[thread][next];
-      const auto around = std::find_if(open.rbegin(), open.rend(),
-                                       [&, start = span.first](std::uint32_t i) { return ranges[i].end_ns > start; });
+      const auto around = std::find_if(
+          open.rbegin(), open.rend(),
+          [&, start = span.first](std::uint32_t i) { return ranges[i].end_ns > start; });
       if (around == open.rend()) continue;
       const std::int64_t end = std::min(span.second, ranges[*around].end_ns);
       if (own || (end == span.second && end <= until)) inside[*around] += end - span.first;

@@ -12,14 +12,16 @@ bool is_gzip(std::string_view head) {
   return head.starts_with("\x1f\x8b");
 }
 
-/// Of the root of a trace, or of its first events. Where members of other people precede those, the file is searched.
+/// Of the root of a trace, or of its first events. Where members of other people precede those, the
+/// file is searched.
 bool is_trace(std::string_view head, const std::filesystem::path& path) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   head = base::trim(head);
   const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
   if (head.starts_with('[')) return has("\"ph\"") && has("\"ts\"");
   if (!head.starts_with('{') || has("\"rangescope")) return false;
-  if (has("\"traceEvents\"") || has("\"deviceProperties\"") || has("\"distributedInfo\"") || has("\"schemaVersion\""))
+  if (has("\"traceEvents\"") || has("\"deviceProperties\"") || has("\"distributedInfo\"") ||
+      has("\"schemaVersion\""))
     return true;
   constexpr std::size_t kSearched = std::size_t{256} << 10;
   std::string more(kSearched, '\0');
@@ -27,8 +29,9 @@ bool is_trace(std::string_view head, const std::filesystem::path& path) {
   if (file == nullptr) return false;
   const int got = ::gzread(file, more.data(), kSearched);
   ::gzclose(file);
-  return got > 0 && std::string_view(more).substr(0, static_cast<std::size_t>(got)).find("\"traceEvents\"") !=
-                        std::string_view::npos;
+  return got > 0 &&
+         std::string_view(more).substr(0, static_cast<std::size_t>(got)).find("\"traceEvents\"") !=
+             std::string_view::npos;
 }
 
 }  // namespace

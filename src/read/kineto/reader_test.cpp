@@ -15,8 +15,8 @@
 namespace rangescope::read::kineto {
 namespace reader_test {
 
-/// A training step in small, as PyTorch 2.x writes it: an operator inside an operator, a kernel and a copy, the
-/// backward pass on a thread of its own, a wait.
+/// A training step in small, as PyTorch 2.x writes it: an operator inside an operator, a kernel and
+/// a copy, the backward pass on a thread of its own, a wait.
 const std::string kStep = R"json({
   "schemaVersion": 1,
   "deviceProperties": [
@@ -69,40 +69,46 @@ std::string show(const base::Result<model::Session>& session) {
   const model::Session& s = *session;
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   const auto thread = [&](std::uint32_t i) {
-    return std::to_string(s.processes[s.threads[i].process].pid) + '/' + std::to_string(s.threads[i].tid);
+    return std::to_string(s.processes[s.threads[i].process].pid) + '/' +
+           std::to_string(s.threads[i].tid);
   };
   const auto launch = [&](std::uint32_t i) {
-    return i == model::kNone ? std::string(" by no call")
-                             : " by " + text(s.launches[i].name) + '@' + std::to_string(s.launches[i].start_ns) +
-                                   " on " + thread(s.launches[i].thread);
+    return i == model::kNone
+               ? std::string(" by no call")
+               : " by " + text(s.launches[i].name) + '@' + std::to_string(s.launches[i].start_ns) +
+                     " on " + thread(s.launches[i].thread);
   };
   std::string out = "span " + std::to_string(s.begin_ns) + '-' + std::to_string(s.end_ns) + '\n';
   for (const auto& p : s.processes)
     out += "process " + std::to_string(p.pid) + ' ' + text(p.name) + " rank " +
            (p.rank == model::kNone ? "-" : std::to_string(p.rank)) + '\n';
   for (const auto& r : s.ranges) {
-    out += text(s.domains[r.domain].name) + '@' + text(r.name) + ' ' + std::to_string(r.start_ns) + '-' +
-           std::to_string(r.end_ns) + " on " + thread(r.thread);
+    out += text(s.domains[r.domain].name) + '@' + text(r.name) + ' ' + std::to_string(r.start_ns) +
+           '-' + std::to_string(r.end_ns) + " on " + thread(r.thread);
     if (r.attributes != model::kNone) {
       const model::Attributes& with = s.attributes[r.attributes];
       if (with.text != 0) out += ' ' + text(with.text);
-      if (with.payload_type != model::PayloadType::kAbsent) out += " sequence " + std::to_string(with.payload_i64);
+      if (with.payload_type != model::PayloadType::kAbsent)
+        out += " sequence " + std::to_string(with.payload_i64);
     }
     out += '\n';
   }
   for (const auto& k : s.kernels)
-    out += "kernel " + text(s.kernel_names[k.name].demangled) + ' ' + std::to_string(k.start_ns) + '-' +
-           std::to_string(k.end_ns) + " grid " + std::to_string(s.kernel_shapes[k.shape].grid[0]) + " stream " +
+    out += "kernel " + text(s.kernel_names[k.name].demangled) + ' ' + std::to_string(k.start_ns) +
+           '-' + std::to_string(k.end_ns) + " grid " +
+           std::to_string(s.kernel_shapes[k.shape].grid[0]) + " stream " +
            std::to_string(s.streams[k.stream].id) + launch(k.launch) + '\n';
   for (const auto& c : s.copies)
-    out += "copy " + std::to_string(static_cast<int>(c.kind)) + ' ' + std::to_string(c.bytes) + " B " +
-           std::to_string(c.start_ns) + launch(c.launch) + '\n';
+    out += "copy " + std::to_string(static_cast<int>(c.kind)) + ' ' + std::to_string(c.bytes) +
+           " B " + std::to_string(c.start_ns) + launch(c.launch) + '\n';
   for (const auto& w : s.synchronizations)
-    out +=
-        "wait " + std::to_string(static_cast<int>(w.kind)) + ' ' + std::to_string(w.start_ns) + launch(w.launch) + '\n';
+    out += "wait " + std::to_string(static_cast<int>(w.kind)) + ' ' + std::to_string(w.start_ns) +
+           launch(w.launch) + '\n';
   for (const auto& m : s.marks)
-    out += "mark " + text(m.name) + ' ' + std::to_string(s.attributes[m.attributes].payload_i64) + '\n';
-  for (const auto& l : s.losses) out += "loss " + std::string(l.kind.id()) + ' ' + std::to_string(l.count) + '\n';
+    out += "mark " + text(m.name) + ' ' + std::to_string(s.attributes[m.attributes].payload_i64) +
+           '\n';
+  for (const auto& l : s.losses)
+    out += "loss " + std::string(l.kind.id()) + ' ' + std::to_string(l.count) + '\n';
   return out;
 }
 
@@ -115,7 +121,8 @@ const std::string kExpected =
     "@aten::addmm 1000250-1050750 on 10/10 [[4], [2, 3], []] sequence 7\n"
     "@autograd::engine::evaluate_function: AddmmBackward0 1200000-1300000 on 10/11 sequence 7\n"
     "gpu_annotation@ProfilerStep#4 1020000-1230000 on 10/7\n"
-    "kernel void gemm<float, \"x\">(float*) 1020000-1050125 grid 5 stream 7 by cudaLaunchKernel@1010000 on 10/10\n"
+    "kernel void gemm<float, \"x\">(float*) 1020000-1050125 grid 5 stream 7 by "
+    "cudaLaunchKernel@1010000 on 10/10\n"
     "copy 1 4096 B 1220000 by cuMemcpyAsync@1210000 on 10/11\n"
     "wait 4 1400000 by cudaDeviceSynchronize@1400000 on 10/10\n"
     "mark [memory] -512\n"
@@ -146,24 +153,28 @@ TEST(Kineto, GzipAndPlainFilesAreTheSame) {
   ASSERT_TRUE(base::write_file(path + ".gz", packed.substr(0, packed.size() * 3 / 4)));
   const auto cut = kReader.read(path + ".gz", {});
   ASSERT_TRUE(cut) << base::to_string(cut.error());
-  EXPECT_TRUE(std::any_of(cut->losses.begin(), cut->losses.end(), [](const auto& l) { return l.kind == "torn_tail"; }));
+  EXPECT_TRUE(std::any_of(cut->losses.begin(), cut->losses.end(),
+                          [](const auto& l) { return l.kind == "torn_tail"; }));
   std::filesystem::remove(path);
   std::filesystem::remove(path + ".gz");
 }
 
 /// 300 KB of a gz that stand for 300 MB.
 TEST(Kineto, WhatAGzipUnpacksToIsBounded) {
-  const std::string path = ::testing::TempDir() + "/kineto_bomb_" + std::to_string(::getpid()) + ".json.gz";
+  const std::string path =
+      ::testing::TempDir() + "/kineto_bomb_" + std::to_string(::getpid()) + ".json.gz";
   const std::string blanks(std::size_t{1} << 20, ' ');
   gzFile gz = ::gzopen(path.c_str(), "wb");
   ASSERT_NE(gz, nullptr);
   ::gzwrite(gz, "{\"traceEvents\": [", 17);
-  for (int piece = 0; piece < 300; ++piece) ::gzwrite(gz, blanks.data(), static_cast<unsigned>(blanks.size()));
+  for (int piece = 0; piece < 300; ++piece)
+    ::gzwrite(gz, blanks.data(), static_cast<unsigned>(blanks.size()));
   ::gzclose(gz);
   const auto read = kReader.read(path, {});
   std::filesystem::remove(path);
   ASSERT_FALSE(read.has_value());
-  EXPECT_NE(read.error().what.find("unpacks to more than 268435456 bytes"), std::string::npos) << read.error().what;
+  EXPECT_NE(read.error().what.find("unpacks to more than 268435456 bytes"), std::string::npos)
+      << read.error().what;
 }
 
 TEST(Kineto, ATraceThatEndsEarlyKeepsWhatCameBefore) {
@@ -209,55 +220,71 @@ TEST(Kineto, WorkWithoutADurationIsLeftOut) {
   const auto kernel = [](const std::string& duration) {
     return R"(,{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30)" + duration + '}';
   };
-  const std::string range = R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":10,"dur":9.5})";
-  for (const char* bad : {R"(,"dur":NaN)", R"(,"dur":1e30)", R"(,"dur":null)", R"(,"dur":"x")", ""}) {
+  const std::string range =
+      R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":10,"dur":9.5})";
+  for (const char* bad :
+       {R"(,"dur":NaN)", R"(,"dur":1e30)", R"(,"dur":null)", R"(,"dur":"x")", ""}) {
     const auto session = read_text(trace(range + kernel(bad)), "x");
-    EXPECT_EQ(show(session), "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss bad_events 1\n") << bad;
-    EXPECT_EQ(session->losses.at(0).detail, "events whose duration is missing, negative or no number were left out");
+    EXPECT_EQ(show(session),
+              "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss bad_events 1\n")
+        << bad;
+    EXPECT_EQ(session->losses.at(0).detail,
+              "events whose duration is missing, negative or no number were left out");
     EXPECT_TRUE(session->unrecorded.kernels) << bad;
   }
   const auto backward = read_text(trace(range + kernel(R"(,"dur":-4)")), "x");
-  EXPECT_EQ(show(backward), "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss impossible_time 1\n");
+  EXPECT_EQ(show(backward),
+            "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\nloss impossible_time 1\n");
   EXPECT_TRUE(backward->unrecorded.kernels);
   // A range that was open at the end has none, and is no loss; a wait without one is not of 0 ns.
-  EXPECT_EQ(show(read_text(trace(range + R"(,{"ph":"X","cat":"cpu_op","name":"b","pid":1,"tid":1,"ts":12})"
-                                         R"(,{"ph":"X","cat":"cpu_op","name":"c","pid":1,"tid":1,"ts":13,"dur":1e30})"
-                                         R"(,{"ph":"X","cat":"cuda_sync","name":"s","pid":1,"tid":1,"ts":14})"),
-                           "x")),
-            "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\n@b 12000-" + std::to_string(model::kOpen) +
-                " on 1/1\nloss bad_events 2\n");
+  EXPECT_EQ(show(read_text(
+                trace(range +
+                      R"(,{"ph":"X","cat":"cpu_op","name":"b","pid":1,"tid":1,"ts":12})"
+                      R"(,{"ph":"X","cat":"cpu_op","name":"c","pid":1,"tid":1,"ts":13,"dur":1e30})"
+                      R"(,{"ph":"X","cat":"cuda_sync","name":"s","pid":1,"tid":1,"ts":14})"),
+                "x")),
+            "span 10000-19500\nprocess 1  rank -\n@a 10000-19500 on 1/1\n@b 12000-" +
+                std::to_string(model::kOpen) + " on 1/1\nloss bad_events 2\n");
 }
 
 TEST(Kineto, EndsOfWholeMicrosecondsLieInWhatHoldsThem) {
   // aten::b was cut to whole microseconds and seems to end one behind aten::a
-  const std::string text = trace(R"({"ph":"X","cat":"Operator","name":"aten::b","pid":1,"tid":1,"ts":12,"dur":9},)"
-                                 R"({"ph":"X","cat":"Operator","name":"aten::a","pid":1,"tid":1,"ts":10,"dur":10})");
+  const std::string text =
+      trace(R"({"ph":"X","cat":"Operator","name":"aten::b","pid":1,"tid":1,"ts":12,"dur":9},)"
+            R"({"ph":"X","cat":"Operator","name":"aten::a","pid":1,"tid":1,"ts":10,"dur":10})");
   EXPECT_EQ(show(read_text(text, "x")),
-            "span 10000-20000\nprocess 1  rank -\n@aten::a 10000-20000 on 1/1\n@aten::b 12000-20000 on 1/1\n");
+            "span 10000-20000\nprocess 1  rank -\n@aten::a 10000-20000 on 1/1\n@aten::b "
+            "12000-20000 on 1/1\n");
 }
 
 TEST(Kineto, CollectivesSayTheirSize) {
   const auto session = read_text(
-      trace(R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":1,"ts":10.5,"dur":5,"args":{)"
-            R"("Collective name":"allreduce","In msg nelems":1024,"dtype":"Float","Group size":8,)"
-            R"("Process Group Description":"default_pg"}})"),
+      trace(
+          R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":1,"tid":1,"ts":10.5,"dur":5,"args":{)"
+          R"("Collective name":"allreduce","In msg nelems":1024,"dtype":"Float","Group size":8,)"
+          R"("Process Group Description":"default_pg"}})"),
       "x");
-  EXPECT_NE(show(session).find("allreduce of 1024 Float over 8 ranks (default_pg)"), std::string::npos)
+  EXPECT_NE(show(session).find("allreduce of 1024 Float over 8 ranks (default_pg)"),
+            std::string::npos)
       << show(session);
   EXPECT_EQ(session->attributes.at(0).payload_u64, 4096u);
 }
 
-/// Of one rank of two, whose clocks and ids are its own: an all-reduce of a gradient, a wait, and a reduce-scatter.
+/// Of one rank of two, whose clocks and ids are its own: an all-reduce of a gradient, a wait, and a
+/// reduce-scatter.
 std::string rank_of_two(int rank, int kernel_us) {
-  const auto comms = [&](int at, const std::string& name, int in, int out, int kernel, int correlation) {
+  const auto comms = [&](int at, const std::string& name, int in, int out, int kernel,
+                         int correlation) {
     const std::string pid = std::to_string(100 + rank), id = std::to_string(correlation);
-    return R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":)" + pid + R"(,"tid":7,"ts":)" +
-           std::to_string(at) + R"(.5,"dur":40,"args":{"Collective name":")" + name + R"(","In msg nelems":)" +
-           std::to_string(in) + R"(,"Out msg nelems":)" + std::to_string(out) +
+    return R"({"ph":"X","cat":"cpu_op","name":"record_param_comms","pid":)" + pid +
+           R"(,"tid":7,"ts":)" + std::to_string(at) + R"(.5,"dur":40,"args":{"Collective name":")" +
+           name + R"(","In msg nelems":)" + std::to_string(in) + R"(,"Out msg nelems":)" +
+           std::to_string(out) +
            R"(,"dtype":"Float","Group size":2,"Process Group Name":"0","Process Group Ranks":"[0, 1]",)"
            R"("Process Group Description":"default_pg"}},{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernelExC",)"
            R"("pid":)" +
-           pid + R"(,"tid":7,"ts":)" + std::to_string(at + 10) + R"(,"dur":5,"args":{"correlation":)" + id +
+           pid + R"(,"tid":7,"ts":)" + std::to_string(at + 10) +
+           R"(,"dur":5,"args":{"correlation":)" + id +
            R"(}},{"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce_Sum_f32_RING_LL","pid":0,)"
            R"("tid":40,"ts":)" +
            std::to_string(at + 20) + R"(,"dur":)" + std::to_string(kernel) +
@@ -296,9 +323,10 @@ TEST(Kineto, CollectivesOfARankAreCallsOfNccl) {
 
 TEST(Kineto, NegativeIdsAreIds) {
   const auto session = read_text(
-      trace(R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":-1811237120,"ts":10.5,"dur":5,)"
-            R"("args":{"correlation":8}},{"name":"thread_name","ph":"M","ts":0,"pid":7,"tid":-1811237120,)"
-            R"("args":{"name":"driver"}})"),
+      trace(
+          R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":-1811237120,"ts":10.5,"dur":5,)"
+          R"("args":{"correlation":8}},{"name":"thread_name","ph":"M","ts":0,"pid":7,"tid":-1811237120,)"
+          R"("args":{"name":"driver"}})"),
       "x");
   ASSERT_TRUE(session);
   EXPECT_EQ(session->threads.at(0).tid, 2483730176u);
@@ -307,30 +335,31 @@ TEST(Kineto, NegativeIdsAreIds) {
 }
 
 TEST(Kineto, TheProfilersOwnEventsStandOnATimelineOfTheirOwn) {
-  const std::string text =
-      trace(R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":5},)"
-            R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":11,"dur":2})");
+  const std::string text = trace(
+      R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":5},)"
+      R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":11,"dur":2})");
   EXPECT_EQ(show(read_text(text, "x")),
             "span 10500-15500\nprocess 1  rank -\n@aten::a 10500-15500 on 1/1\n"
             "overhead@Activity Buffer Request 11000-13000 on 1/0\n");
 }
 
 TEST(Kineto, StreamsAreNamedInWordsByPyTorch18) {
-  const std::string text =
-      trace(R"({"ph":"X","cat":"Runtime","name":"cudaLaunchKernel","pid":9,"tid":"9","ts":10,"dur":5,)"
-            R"("args":{"correlation":334}},)"
-            R"({"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 7","ts":20,"dur":32,"args":{"device":0,)"
-            R"("context":1,"stream":7,"correlation":334}},)"
-            R"({"ph":"X","cat":"Memcpy","name":"Memcpy HtoD","pid":0,"tid":"stream 7 ","ts":60,)"
-            R"("dur":10,"args":{"stream":7,"correlation":335}},)"
-            R"({"ph":"X","cat":"kernel","name":"k","pid":"gpu","tid":"compute","ts":80,"dur":1})");
+  const std::string text = trace(
+      R"({"ph":"X","cat":"Runtime","name":"cudaLaunchKernel","pid":9,"tid":"9","ts":10,"dur":5,)"
+      R"("args":{"correlation":334}},)"
+      R"({"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 7","ts":20,"dur":32,"args":{"device":0,)"
+      R"("context":1,"stream":7,"correlation":334}},)"
+      R"({"ph":"X","cat":"Memcpy","name":"Memcpy HtoD","pid":0,"tid":"stream 7 ","ts":60,)"
+      R"("dur":10,"args":{"stream":7,"correlation":335}},)"
+      R"({"ph":"X","cat":"kernel","name":"k","pid":"gpu","tid":"compute","ts":80,"dur":1})");
   EXPECT_EQ(show(read_text(text, "x")),
             "span 10000-70000\nprocess 9  rank -\n"
             "kernel k 20000-52000 grid 0 stream 7 by cudaLaunchKernel@10000 on 9/9\n"
             "copy 1 0 B 60000 by no call\nloss bad_events 1\n");
-  const auto lost = read_text(trace(R"({"ph":"X","cat":"Runtime","name":"cudaFree","pid":9,"tid":9,"ts":1,"dur":5},)"
-                                    R"({"ph":"X","cat":"kernel","name":"k","tid":"compute","ts":80,"dur":1})"),
-                              "x");
+  const auto lost = read_text(
+      trace(R"({"ph":"X","cat":"Runtime","name":"cudaFree","pid":9,"tid":9,"ts":1,"dur":5},)"
+            R"({"ph":"X","cat":"kernel","name":"k","tid":"compute","ts":80,"dur":1})"),
+      "x");
   ASSERT_TRUE(lost);
   EXPECT_TRUE(lost->unrecorded.kernels) << "unknown, and not none";
 }
@@ -340,48 +369,52 @@ std::string overhead(const std::string& events) {
   const auto session = read_text(trace(events), "x");
   std::string out;
   for (const model::UnlistedInside& of : session->unlisted_inside)
-    out += std::string(session->strings.view(session->ranges[of.range].name)) + ' ' + std::to_string(of.recorded_ns) +
-           '\n';
+    out += std::string(session->strings.view(session->ranges[of.range].name)) + ' ' +
+           std::to_string(of.recorded_ns) + '\n';
   return out;
 }
 
 TEST(Kineto, TheProfilersOwnTimeIsTakenOutOfTheOperatorsAroundIt) {
   EXPECT_EQ(
-      overhead(R"({"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":1,"dur":99},)"
-               R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":50},)"
-               R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":12,"dur":40},)"
-               R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":14,"dur":30},)"
-               R"({"ph":"X","cat":"overhead","name":"Lazy Function Loading","pid":-1,"tid":0,"ts":45,"dur":5},)"
-               R"({"ph":"X","cat":"overhead","name":"Instrumentation","pid":-1,"tid":0,"ts":200,"dur":30})"),
+      overhead(
+          R"({"ph":"X","cat":"user_annotation","name":"step","pid":1,"tid":1,"ts":1,"dur":99},)"
+          R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":50},)"
+          R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":12,"dur":40},)"
+          R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":14,"dur":30},)"
+          R"({"ph":"X","cat":"overhead","name":"Lazy Function Loading","pid":-1,"tid":0,"ts":45,"dur":5},)"
+          R"({"ph":"X","cat":"overhead","name":"Instrumentation","pid":-1,"tid":0,"ts":200,"dur":30})"),
       "aten::a 30000\n");
 }
 
 TEST(Kineto, CuptiAsksForABufferBeforeTheCallThatNeedsIt) {
   EXPECT_EQ(
-      overhead(R"({"ph":"X","cat":"user_annotation","name":"backward","pid":1,"tid":1,"ts":1,"dur":99},)"
-               R"({"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: Mm","pid":1,"tid":2,"ts":20,)"
-               R"("dur":50},{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"ts":21,"dur":48},)"
-               R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":24,"dur":30},)"
-               R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":2,"ts":60,"dur":4},)"
-               R"({"ph":"X","cat":"user_annotation","name":"loader","pid":1,"tid":3,"ts":1,"dur":99},)"
-               R"({"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":1,"tid":3,"ts":30,"dur":4},)"
-               R"({"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":1,"tid":3,"ts":55,"dur":4})"),
+      overhead(
+          R"({"ph":"X","cat":"user_annotation","name":"backward","pid":1,"tid":1,"ts":1,"dur":99},)"
+          R"({"ph":"X","cat":"cpu_op","name":"autograd::engine::evaluate_function: Mm","pid":1,"tid":2,"ts":20,)"
+          R"("dur":50},{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":2,"ts":21,"dur":48},)"
+          R"({"ph":"X","cat":"overhead","name":"Activity Buffer Request","pid":-1,"tid":0,"ts":24,"dur":30},)"
+          R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":2,"ts":60,"dur":4},)"
+          R"({"ph":"X","cat":"user_annotation","name":"loader","pid":1,"tid":3,"ts":1,"dur":99},)"
+          R"({"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":1,"tid":3,"ts":30,"dur":4},)"
+          R"({"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":1,"tid":3,"ts":55,"dur":4})"),
       "backward 30000\naten::mm 30000\n");
 }
 
 TEST(Kineto, PythonThreadsThatOnlyWaitAreLeftOut) {
   const auto session = read_text(
-      trace(R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":50},)"
-            R"({"ph":"X","cat":"python_function","name":"threading.py(1016): _bootstrap","pid":1,"tid":2,"ts":0,)"
-            R"("dur":100},{"ph":"X","cat":"python_function","name":"connection.py(374): _recv","pid":1,"tid":2,"ts":1,)"
-            R"("dur":98},{"ph":"X","cat":"python_function","name":"data.py(4): parse","pid":1,"tid":3,"ts":0,)"
-            R"("dur":100},{"ph":"X","cat":"python_function","name":"threading.py(320): wait","pid":1,"tid":3,"ts":0,)"
-            R"("dur":40})"),
+      trace(
+          R"({"ph":"X","cat":"cpu_op","name":"aten::a","pid":1,"tid":1,"ts":10.5,"dur":50},)"
+          R"({"ph":"X","cat":"python_function","name":"threading.py(1016): _bootstrap","pid":1,"tid":2,"ts":0,)"
+          R"("dur":100},{"ph":"X","cat":"python_function","name":"connection.py(374): _recv","pid":1,"tid":2,"ts":1,)"
+          R"("dur":98},{"ph":"X","cat":"python_function","name":"data.py(4): parse","pid":1,"tid":3,"ts":0,)"
+          R"("dur":100},{"ph":"X","cat":"python_function","name":"threading.py(320): wait","pid":1,"tid":3,"ts":0,)"
+          R"("dur":40})"),
       "x");
-  EXPECT_EQ(show(session),
-            "span 0-100000\nprocess 1  rank -\n@aten::a 10500-60500 on 1/1\n"
-            "python@data.py(4): parse 0-100000 on 1/3\npython@threading.py(320): wait 0-40000 on 1/3\n"
-            "loss unread_events 1\n");
+  EXPECT_EQ(
+      show(session),
+      "span 0-100000\nprocess 1  rank -\n@aten::a 10500-60500 on 1/1\n"
+      "python@data.py(4): parse 0-100000 on 1/3\npython@threading.py(320): wait 0-40000 on 1/3\n"
+      "loss unread_events 1\n");
 }
 
 TEST(Kineto, TheProfilerBeforeKinetoNamesNoCategory) {
@@ -397,21 +430,27 @@ TEST(Kineto, TheProfilerBeforeKinetoNamesNoCategory) {
 
 TEST(Kineto, TheJobIsNamed) {
   const auto source = [](const std::string& info) {
-    return read_text("{\"distributedInfo\": " + info + ", " +
-                         trace(R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1})").substr(1),
-                     "x")
+    return read_text(
+               "{\"distributedInfo\": " + info + ", " +
+                   trace(R"({"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1})")
+                       .substr(1),
+               "x")
         ->sources.at(0)
         .tool;
   };
-  EXPECT_EQ(source(R"({"backend": "nccl", "rank": 1, "world_size": 2, "pg_count": 3, "pg_config": [{"ranks": [0]}]})"),
-            "PyTorch profiler, rank 1 of 2, 3 process groups, nccl");
+  EXPECT_EQ(
+      source(
+          R"({"backend": "nccl", "rank": 1, "world_size": 2, "pg_count": 3, "pg_config": [{"ranks": [0]}]})"),
+      "PyTorch profiler, rank 1 of 2, 3 process groups, nccl");
   EXPECT_EQ(source(R"({"rank": 0})"), "PyTorch profiler");
   EXPECT_EQ(source("[1]"), "PyTorch profiler");
 }
 
 TEST(Kineto, EventsMayStandBehindMuchElse) {
-  const std::string path = ::testing::TempDir() + "/kineto_late_" + std::to_string(::getpid()) + ".json";
-  const std::string text = "{\"metadata\": \"" + std::string(30000, 'x') + "\", " + kStep.substr(kStep.find('{') + 1);
+  const std::string path =
+      ::testing::TempDir() + "/kineto_late_" + std::to_string(::getpid()) + ".json";
+  const std::string text =
+      "{\"metadata\": \"" + std::string(30000, 'x') + "\", " + kStep.substr(kStep.find('{') + 1);
   ASSERT_TRUE(base::write_file(path, text));
   const std::string head = text.substr(0, 4096);
   EXPECT_TRUE(kReader.sniff(std::as_bytes(std::span(head)), path));
@@ -423,19 +462,26 @@ TEST(Kineto, EventsMayStandBehindMuchElse) {
 
 TEST(Kineto, OtherJsonIsNamed) {
   EXPECT_NE(
-      show(read_text(R"({"traceEvents":[{"ph":"X","cat":"jax","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]})", "x"))
+      show(
+          read_text(
+              R"({"traceEvents":[{"ph":"X","cat":"jax","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]})",
+              "x"))
           .find("without operators, CUDA calls or kernels of PyTorch"),
       std::string::npos);
-  EXPECT_NE(show(read_text(R"({"traceEvents":[]})", "x")).find("a trace without events"), std::string::npos);
+  EXPECT_NE(show(read_text(R"({"traceEvents":[]})", "x")).find("a trace without events"),
+            std::string::npos);
   EXPECT_NE(show(read_text("", "x")).find("it is empty"), std::string::npos);
-  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "x"); };
+  const auto sniff = [](std::string_view head) {
+    return kReader.sniff(std::as_bytes(std::span(head)), "x");
+  };
   EXPECT_FALSE(sniff(R"({"schema": "rangescope.report/1"})"));
   EXPECT_FALSE(sniff("SQLite format 3"));
   EXPECT_TRUE(sniff("\n [ {\"ph\": \"X\", \"ts\": 1}"));
 }
 
 TEST(Kineto, WorkOfImpossibleTimesIsALoss) {
-  const auto session = kReader.read(std::string(base::source_dir) + "/tests/golden/kineto/impossible.json", {});
+  const auto session =
+      kReader.read(std::string(base::source_dir) + "/tests/golden/kineto/impossible.json", {});
   ASSERT_TRUE(session);
   EXPECT_EQ(session->kernels.size(), 10u);
   std::int64_t ns = 0;
@@ -449,21 +495,23 @@ TEST(Kineto, WorkOfImpossibleTimesIsALoss) {
 }
 
 TEST(Kineto, AStreamThatWaitsForAnEventNamesTheCallThatRecordedIt) {
-  const std::string text =
-      trace(R"({"ph":"X","cat":"cuda_runtime","name":"cudaEventRecord","pid":1,"tid":1,"ts":10,"dur":1,)"
-            R"("args":{"correlation":5}},)"
-            R"({"ph":"X","cat":"cuda_runtime","name":"cudaStreamWaitEvent","pid":1,"tid":1,"ts":12,"dur":1,)"
-            R"("args":{"correlation":6}},)"
-            R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":12,"dur":1,"args":{)"
-            R"("cuda_sync_kind":"Stream Wait Event","stream":20,"correlation":6,"device":0,"context":1,)"
-            R"("wait_on_stream":7,"wait_on_cuda_event_record_corr_id":5,"wait_on_cuda_event_id":3}},)"
-            R"({"ph":"X","cat":"cuda_sync","name":"Event Sync","pid":0,"tid":20,"ts":15,"dur":1,"args":{)"
-            R"("cuda_sync_kind":"Event Sync","stream":-1,"correlation":8,"device":0,"context":1,)"
-            R"("wait_on_stream":-1,"wait_on_cuda_event_record_corr_id":-1,"wait_on_cuda_event_id":3}})");
+  const std::string text = trace(
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaEventRecord","pid":1,"tid":1,"ts":10,"dur":1,)"
+      R"("args":{"correlation":5}},)"
+      R"({"ph":"X","cat":"cuda_runtime","name":"cudaStreamWaitEvent","pid":1,"tid":1,"ts":12,"dur":1,)"
+      R"("args":{"correlation":6}},)"
+      R"({"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":20,"ts":12,"dur":1,"args":{)"
+      R"("cuda_sync_kind":"Stream Wait Event","stream":20,"correlation":6,"device":0,"context":1,)"
+      R"("wait_on_stream":7,"wait_on_cuda_event_record_corr_id":5,"wait_on_cuda_event_id":3}},)"
+      R"({"ph":"X","cat":"cuda_sync","name":"Event Sync","pid":0,"tid":20,"ts":15,"dur":1,"args":{)"
+      R"("cuda_sync_kind":"Event Sync","stream":-1,"correlation":8,"device":0,"context":1,)"
+      R"("wait_on_stream":-1,"wait_on_cuda_event_record_corr_id":-1,"wait_on_cuda_event_id":3}})");
   const auto session = read_text(text, "x");
   ASSERT_TRUE(session);
   ASSERT_EQ(session->event_calls.size(), 2u);
-  const auto stream = [&](std::size_t call) { return session->streams.at(session->event_calls[call].stream).id; };
+  const auto stream = [&](std::size_t call) {
+    return session->streams.at(session->event_calls[call].stream).id;
+  };
   const auto name = [&](std::size_t call) {
     return session->strings.view(session->launches.at(session->event_calls[call].launch).name);
   };

@@ -31,10 +31,12 @@ bool is_blank(char c) {
 base::Result<Splitter> Splitter::open(const std::filesystem::path& path) {
   Splitter out;
   out.file_.reset(::gzopen(path.c_str(), "rb"));
-  if (out.file_ == nullptr) return base::fail(base::Code::kNoInput, "cannot be opened", path.string());
+  if (out.file_ == nullptr)
+    return base::fail(base::Code::kNoInput, "cannot be opened", path.string());
   ::gzbuffer(out.file_.get(), 1 << 20);
   std::error_code error;
-  if (const auto bytes = std::filesystem::file_size(path, error); !error) out.most_ = base::most_unpacked(bytes);
+  if (const auto bytes = std::filesystem::file_size(path, error); !error)
+    out.most_ = base::most_unpacked(bytes);
   return out;
 }
 
@@ -54,7 +56,8 @@ bool Splitter::fail(std::string what) {
   return false;
 }
 
-/// Reads a block behind what is there; bytes before `keep` are dropped, so that places move by `keep`.
+/// Reads a block behind what is there; bytes before `keep` are dropped, so that places move by
+/// `keep`.
 bool Splitter::fill(std::size_t keep) {
   if (keep > 0) {
     std::memmove(buffer_.data(), buffer_.data() + keep, size_ - keep);
@@ -75,7 +78,8 @@ bool Splitter::fill(std::size_t keep) {
     memory_.remove_prefix(got);
   }
   size_ += got;
-  if (dropped_ + size_ > most_) return fail("it unpacks to more than " + std::to_string(most_) + " bytes");
+  if (dropped_ + size_ > most_)
+    return fail("it unpacks to more than " + std::to_string(most_) + " bytes");
   std::memset(buffer_.data() + size_, 0, kPadding);
   return got > 0;
 }
@@ -91,11 +95,13 @@ bool Splitter::skip_blanks(std::size_t& at) {
   }
 }
 
-/// `at`: the opening quote; afterwards the place behind the closing one. Bytes from `begin` on are kept.
+/// `at`: the opening quote; afterwards the place behind the closing one. Bytes from `begin` on are
+/// kept.
 bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
   std::size_t from = at + 1;
   for (;;) {
-    const void* found = from < size_ ? std::memchr(buffer_.data() + from, '"', size_ - from) : nullptr;
+    const void* found =
+        from < size_ ? std::memchr(buffer_.data() + from, '"', size_ - from) : nullptr;
     if (found == nullptr) {
       const std::size_t behind = size_ - begin, open = at - begin;
       if (size_ - begin > kMostPiece) return fail("a string has no end");
@@ -123,7 +129,9 @@ bool Splitter::value(std::string_view& text) {
   std::size_t begin = at_, at = at_, depth = 0;
   for (;;) {
     const auto& telling = depth > 0 ? kInside : kOutside;
-    for (const char* data = buffer_.data(); at < size_ && !telling[static_cast<unsigned char>(data[at])];) ++at;
+    for (const char* data = buffer_.data();
+         at < size_ && !telling[static_cast<unsigned char>(data[at])];)
+      ++at;
     if (at >= size_) {
       if (size_ - begin > kMostPiece) return fail("a value has no end");
       const std::size_t length = at - begin;
@@ -219,7 +227,8 @@ bool Splitter::next(Piece& piece) {
       std::size_t at = at_;
       if (size_ == 0) (void)fill(0);
       if (std::string_view(buffer_).substr(0, 3) == "\xef\xbb\xbf") at = 3;
-      if (!skip_blanks(at)) return fail(damaged_ ? "its compressed data are damaged" : "it is empty");
+      if (!skip_blanks(at))
+        return fail(damaged_ ? "its compressed data are damaged" : "it is empty");
       array_root_ = buffer_[at] == '[';
       if (!array_root_ && buffer_[at] != '{') return fail("it is not JSON");
       at_ = at + 1;

@@ -1,10 +1,13 @@
-// Cuts a JSON document into the members of its root and the elements of its array "traceEvents", while it is read.
+// Cuts a JSON document into the members of its root and the elements of its array "traceEvents",
+// while it is read.
 //
-//   {"schemaVersion": 1, "deviceProperties": [...], "traceEvents": [ {...}, {...} ], "displayTimeUnit": "ms"}
+//   {"schemaVersion": 1, "deviceProperties": [...], "traceEvents": [ {...}, {...} ],
+//   "displayTimeUnit": "ms"}
 //
-// Only brackets and strings are looked at; what a piece means is for its reader (simdjson). Memory: one block of the
-// file and one piece, whatever the size of the file. Plain and gzip'ed files, and bytes in memory. A root that is an
-// array is taken for the events themselves, as old versions of PyTorch wrote it.
+// Only brackets and strings are looked at; what a piece means is for its reader (simdjson). Memory:
+// one block of the file and one piece, whatever the size of the file. Plain and gzip'ed files, and
+// bytes in memory. A root that is an array is taken for the events themselves, as old versions of
+// PyTorch wrote it.
 #pragma once
 
 #include <zlib.h>
@@ -24,8 +27,9 @@ namespace rangescope::read::kineto {
 inline constexpr std::size_t kPadding = 64;
 
 struct Piece {
-  std::string_view key;   ///< of a member of the root; "" for an event
-  std::string_view text;  ///< its value; valid until the next call, kPadding bytes behind it may be read
+  std::string_view key;  ///< of a member of the root; "" for an event
+  std::string_view
+      text;  ///< its value; valid until the next call, kPadding bytes behind it may be read
 };
 
 class Splitter {

@@ -22,9 +22,10 @@ struct Block {
 class BlockReader {
  public:
   /// kBadData where it is not `what` ("a stream of samples") of that version.
-  [[nodiscard]] static base::Result<BlockReader> open(std::span<const std::byte> file, const std::string& where,
-                                                      const char (&magic)[sizeof(wire::samples::FileHeader::magic)],
-                                                      std::uint32_t version, const std::string& what);
+  [[nodiscard]] static base::Result<BlockReader> open(
+      std::span<const std::byte> file, const std::string& where,
+      const char (&magic)[sizeof(wire::samples::FileHeader::magic)], std::uint32_t version,
+      const std::string& what);
   /// False at the end, and at a torn tail.
   [[nodiscard]] bool next(Block& block);
   /// Bytes of the torn tail.
@@ -40,7 +41,8 @@ class BlockReader {
 /// Reads what ends in `suffix` in the folder `below` of a folder of captures or of a run. What
 /// cannot be read becomes a loss.
 void read_block_files(const std::filesystem::path& folder, const char* suffix, const char* below,
-                      base::Result<void> (*read)(std::span<const std::byte>, const std::string&, model::Session&),
+                      base::Result<void> (*read)(std::span<const std::byte>, const std::string&,
+                                                 model::Session&),
                       model::Session& session);
 
 }  // namespace rangescope::read::native

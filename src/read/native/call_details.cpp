@@ -39,9 +39,15 @@ void CallDetails::add(const gpu::Event& event, std::uint32_t launch, std::uint32
   using Recorded = gpu::EventOperation;
   using Operation = model::EventOperation;
   switch (static_cast<Recorded>(event.head.small)) {
-    case Recorded::kRecord: events_.push_back({event.event, launch, stream, Operation::kRecord}); break;
-    case Recorded::kStreamWait: events_.push_back({event.event, launch, stream, Operation::kStreamWait}); break;
-    case Recorded::kSynchronize: events_.push_back({event.event, launch, model::kNone, Operation::kSynchronize}); break;
+    case Recorded::kRecord:
+      events_.push_back({event.event, launch, stream, Operation::kRecord});
+      break;
+    case Recorded::kStreamWait:
+      events_.push_back({event.event, launch, stream, Operation::kStreamWait});
+      break;
+    case Recorded::kSynchronize:
+      events_.push_back({event.event, launch, model::kNone, Operation::kSynchronize});
+      break;
     case Recorded::kStreamSynchronize:
       if (stream != model::kNone) awaited_streams_[launch] = stream;
       break;
@@ -78,7 +84,9 @@ void CallDetails::finish(const DeviceOfContext& device_of_context) {
     if (!is_on_device(event.kind)) event.device = model::kNone;
   }
   // Threads hand over their calls one after the other.
-  const auto start_of = [&](const model::EventCall& event) { return session_.launches[event.launch].start_ns; };
+  const auto start_of = [&](const model::EventCall& event) {
+    return session_.launches[event.launch].start_ns;
+  };
   std::ranges::stable_sort(events_, {}, start_of);
   session_.memory_events.insert(session_.memory_events.end(), memory_.begin(), memory_.end());
   session_.event_calls.insert(session_.event_calls.end(), events_.begin(), events_.end());

@@ -21,7 +21,8 @@ class CallDetails {
   /// Session::devices by CUPTI's context id.
   using DeviceOfContext = std::unordered_map<std::uint32_t, std::uint32_t>;
 
-  CallDetails(std::uint32_t process, model::Session& session) : process_(process), session_(session) {}
+  CallDetails(std::uint32_t process, model::Session& session)
+      : process_(process), session_(session) {}
 
   /// Of session.launches[launch]. `stream`: index into Session::streams, kNone where there is none.
   void add(const wire::gpu::Memory& memory, std::uint32_t launch, std::uint32_t stream);

@@ -16,14 +16,16 @@ bool chunk_at(std::span<const std::byte> file, std::size_t at, record::ChunkHead
   return header.magic == record::kChunkMagic && header.bytes >= kPage && header.bytes % kPage == 0;
 }
 
-// No chunk begins here: zeros, but for the rest of a header whose magic was to be stored when the process died.
+// No chunk begins here: zeros, but for the rest of a header whose magic was to be stored when the
+// process died.
 bool is_hole(std::span<const std::byte> file, std::size_t at) {
   const std::size_t end = std::min(file.size(), at + kPage);
   std::uint32_t magic = 0;
   std::memcpy(&magic, file.data() + at, std::min(sizeof magic, end - at));
   if (magic != 0) return false;
   at = std::min(end, at + sizeof(record::ChunkHeader));
-  return std::all_of(file.begin() + static_cast<std::ptrdiff_t>(at), file.begin() + static_cast<std::ptrdiff_t>(end),
+  return std::all_of(file.begin() + static_cast<std::ptrdiff_t>(at),
+                     file.begin() + static_cast<std::ptrdiff_t>(end),
                      [](std::byte b) { return b == std::byte{0}; });
 }
 
@@ -41,12 +43,13 @@ std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::si
 
 }  // namespace
 
-std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder, const char* suffix,
-                                              const char* below) {
+std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder,
+                                              const char* suffix, const char* below) {
   std::vector<std::filesystem::path> found;
   for (const auto& place : {folder / below, folder / "native" / below}) {
     std::error_code error;
-    for (std::filesystem::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+    for (std::filesystem::directory_iterator entry(place, error), end; !error && entry != end;
+         entry.increment(error)) {
       if (entry->path().extension() == suffix) found.push_back(entry->path());
     }
     if (!found.empty()) break;
@@ -56,7 +59,8 @@ std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folde
 }
 
 bool is_trace(std::span<const std::byte> file) {
-  return file.size() >= sizeof record::kMagic && std::memcmp(file.data(), record::kMagic, sizeof record::kMagic) == 0;
+  return file.size() >= sizeof record::kMagic &&
+         std::memcmp(file.data(), record::kMagic, sizeof record::kMagic) == 0;
 }
 
 std::span<const std::byte> used_part(std::span<const std::byte> file) {
@@ -88,7 +92,8 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
     else
       found.truncated_bytes += header.bytes - (file.size() - at);
     const std::size_t begin = at + sizeof header;
-    // A chunk whose size is damaged would swallow its neighbours: look for them behind its last record.
+    // A chunk whose size is damaged would swallow its neighbours: look for them behind its last
+    // record.
     std::size_t next = (data_end(file, begin, end) + kPage - 1) / kPage * kPage;
     record::ChunkHeader other;
     while (next < end && !chunk_at(file, next, other)) next += kPage;
@@ -103,7 +108,8 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
   }
   // Cut between two chunks. A process counts a chunk when its file has room for it.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48;
-  if (found.header_whole && found.header.used_bytes > file.size() && found.header.used_bytes < kMost)
+  if (found.header_whole && found.header.used_bytes > file.size() &&
+      found.header.used_bytes < kMost)
     found.truncated_bytes = std::max(found.truncated_bytes, found.header.used_bytes - file.size());
   std::ranges::stable_sort(found.list, [](const Chunk& a, const Chunk& b) {
     return a.stream != b.stream ? a.stream < b.stream : a.sequence < b.sequence;

@@ -22,7 +22,8 @@ struct Chunk {
 };
 
 struct Chunks {
-  wire::native::FileHeader header{};  ///< what is there of it; zeros behind the end of a truncated file
+  wire::native::FileHeader
+      header{};  ///< what is there of it; zeros behind the end of a truncated file
   bool header_whole = true;
   std::vector<Chunk> list;            ///< by stream, then sequence
   std::uint64_t truncated_bytes = 0;  ///< that chunks claim beyond the end of the file
@@ -44,7 +45,8 @@ using Release = std::function<void(std::span<const std::byte>)>;
 
 /// What ends in `suffix` in a folder, or in the folder `native` of a run directory, in order of
 /// names; `below`: in that folder of either.
-[[nodiscard]] std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder, const char* suffix,
+[[nodiscard]] std::vector<std::filesystem::path> entries_in(const std::filesystem::path& folder,
+                                                            const char* suffix,
                                                             const char* below = "");
 
 }  // namespace rangescope::read::native

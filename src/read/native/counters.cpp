@@ -46,7 +46,8 @@ void CounterReader::take_target(const GpuRecord& record) {
   Target target;
   target.kind = record.head().small == 1 ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
   target.domain = head.domain;
-  const std::string_view ids = record.text(sizeof head, std::size_t{head.names} * sizeof(std::uint32_t));
+  const std::string_view ids =
+      record.text(sizeof head, std::size_t{head.names} * sizeof(std::uint32_t));
   for (std::size_t i = 0; i + sizeof(std::uint32_t) <= ids.size(); i += sizeof(std::uint32_t)) {
     std::uint32_t id = 0;
     std::memcpy(&id, ids.data() + i, sizeof id);
@@ -58,13 +59,15 @@ void CounterReader::take_target(const GpuRecord& record) {
 void CounterReader::take_round(const GpuRecord& record) {
   Round round;
   round.head = record.as<wired::Round>();
-  const std::string_view bytes = record.text(sizeof round.head, std::size_t{round.head.count} * sizeof(double));
+  const std::string_view bytes =
+      record.text(sizeof round.head, std::size_t{round.head.count} * sizeof(double));
   if (bytes.size() != std::size_t{round.head.count} * sizeof(double)) {
     ++damaged_;  // part of a set is no set
     return;
   }
   round.values.resize(round.head.count);
-  if (!round.values.empty()) std::memcpy(round.values.data(), bytes.data(), round.values.size() * sizeof(double));
+  if (!round.values.empty())
+    std::memcpy(round.values.data(), bytes.data(), round.values.size() * sizeof(double));
   rounds_.push_back(std::move(round));
 }
 
@@ -82,8 +85,8 @@ std::string CounterReader::path_of(std::uint32_t target) const {
 void CounterReader::add_round(const Round& round, const std::vector<std::uint32_t>& metrics) {
   const auto target = targets_.find(round.head.head.id);
   const auto named = [&](std::uint32_t id) { return names_.contains(id); };
-  if (target == targets_.end() || target->second.names.empty() || round.values.size() > metrics.size() ||
-      !std::ranges::all_of(target->second.names, named)) {
+  if (target == targets_.end() || target->second.names.empty() ||
+      round.values.size() > metrics.size() || !std::ranges::all_of(target->second.names, named)) {
     ++damaged_;
     return;
   }
@@ -92,7 +95,8 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
   out.scope = whole ? model::MeasuredScope::kRange : model::MeasuredScope::kKernel;
   out.process = process_;
   for (std::uint32_t i = 0; i < session_.devices.size(); ++i) {
-    if (session_.devices[i].process == process_ && session_.devices[i].ordinal == round.head.device) out.device = i;
+    if (session_.devices[i].process == process_ && session_.devices[i].ordinal == round.head.device)
+      out.device = i;
   }
   const std::uint32_t domain = index_.domain(name(target->second.domain));
   for (const std::uint32_t id : target->second.names) {
@@ -116,13 +120,14 @@ void CounterReader::add_round(const Round& round, const std::vector<std::uint32_
       without.push_back(session_.metrics[metrics[i]].name);
       continue;
     }
-    const bool percent =
-        session_.metrics[metrics[i]].unit == "ratio" &&
-        model::is_percent(model::metric_unit(session_.metrics[metrics[i]].name, model::UnitSpelling::kNcu2025));
+    const bool percent = session_.metrics[metrics[i]].unit == "ratio" &&
+                         model::is_percent(model::metric_unit(session_.metrics[metrics[i]].name,
+                                                              model::UnitSpelling::kNcu2025));
     out.values.push_back({metrics[i], percent ? round.values[i] / 100 : round.values[i]});
   }
   if (!without.empty())
-    out.note += (out.note.empty() ? "" : "; ") + ("counters: CUPTI gave no value of " + base::join(without, ", "));
+    out.note += (out.note.empty() ? "" : "; ") +
+                ("counters: CUPTI gave no value of " + base::join(without, ", "));
   session_.measurements.push_back(std::move(out));
 }
 
@@ -133,11 +138,13 @@ void CounterReader::keep_wait(const wired::Tally& tally) {
   const auto target = targets_.find(tally.head.id);
   if (target == targets_.end() || target->second.kind == model::RangeKind::kStartEnd) return;
   wait.domain = index_.domain(name(target->second.domain));
-  for (const std::uint32_t id : target->second.names) wait.path.push_back(session_.strings.intern(name(id)));
+  for (const std::uint32_t id : target->second.names)
+    wait.path.push_back(session_.strings.intern(name(id)));
   session_.counter_waits.push_back(std::move(wait));
 }
 
-/// Why the metrics of a range may differ more than their counters do; "" where its occurrences were alike.
+/// Why the metrics of a range may differ more than their counters do; "" where its occurrences were
+/// alike.
 std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) const {
   std::uint32_t varied = 0, measured = 0;
   for (const wired::Tally& tally : tallies_) {
@@ -147,14 +154,15 @@ std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) c
   }
   if (varied == 0) return {};
   return fmt::format(
-      "counters: {} of {} measured instances launched the same kernels in different sizes from the first of their "
+      "counters: {} of {} measured instances launched the same kernels in different sizes from the "
+      "first of their "
       "round, so metrics of several passes mix sizes; --bucket-by payload separates them",
       varied, measured);
 }
 
 void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
-  const bool several =
-      std::ranges::any_of(tallies_, [&](const wired::Tally& other) { return other.device != tally.device; });
+  const bool several = std::ranges::any_of(
+      tallies_, [&](const wired::Tally& other) { return other.device != tally.device; });
   const std::string path = path_of(tally.head.id);
   const std::string on = several ? fmt::format(" (GPU {})", tally.device) : "";
   const auto add = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
@@ -163,47 +171,56 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
   if (tally.head.small == 1) {
     add("counters_graph", 1,
         "'" + path +
-            "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the range instead");
+            "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the "
+            "range instead");
   } else if (tally.rounds == 0) {
     const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
-    const std::uint32_t a_run = std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
+    const std::uint32_t a_run =
+        std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
     if (metrics_.empty())
-      return add(
-          "pc_not_sampled", tally.occurrences,
-          fmt::format("'{}'{} has no program-counter samples: none of {} could be sampled ({} in warm-up, {} while the "
-                      "hardware was being programmed or a graph captured); --skip-first 1 also samples warm-up",
-                      path, on, base::counted(tally.occurrences, "instance"), tally.skipped_first,
-                      tally.skipped_arming));
+      return add("pc_not_sampled", tally.occurrences,
+                 fmt::format("'{}'{} has no program-counter samples: none of {} could be sampled "
+                             "({} in warm-up, {} while the "
+                             "hardware was being programmed or a graph captured); --skip-first 1 "
+                             "also samples warm-up",
+                             path, on, base::counted(tally.occurrences, "instance"),
+                             tally.skipped_first, tally.skipped_arming));
     add("counters_incomplete", tally.occurrences,
         fmt::format(
             "'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
-            "measured ({} in warm-up, {} while the hardware was being programmed or a graph captured, {} unlike "
+            "measured ({} in warm-up, {} while the hardware was being programmed or a graph "
+            "captured, {} unlike "
             "the others{}){}; {}"
             "--passes relaunch would add the rest in {}",
-            path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
-            base::counted(tally.occurrences, "instance"), tally.skipped_first, tally.skipped_arming, tally.discarded,
+            path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes,
+            tally.measured, base::counted(tally.occurrences, "instance"), tally.skipped_first,
+            tally.skipped_arming, tally.discarded,
             tally.passed_over > 0 ? fmt::format(", {} left out by --every", tally.passed_over) : "",
             tally.head.small == 2 ? ", and it stopped occurring" : "",
             lacking <= tally.skipped_first ? "--skip-first 0 also measures warm-up; " : "",
             base::counted((lacking + a_run - 1) / a_run, "more run")));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", tally.rounds,
-        fmt::format("'{}'{} stopped occurring after {}: the other passes were given up, and the timeline resumed", path,
-                    on, base::counted(tally.rounds, "complete round")));
+        fmt::format("'{}'{} stopped occurring after {}: the other passes were given up, and the "
+                    "timeline resumed",
+                    path, on, base::counted(tally.rounds, "complete round")));
   }
   if (metrics_.empty() && tally.measured > 0)
     add("pc_serialized", tally.measured,
-        "instances of '" + path + "'" + on + " the program counter was sampled: their kernels ran one after the other");
+        "instances of '" + path + "'" + on +
+            " the program counter was sampled: their kernels ran one after the other");
   if (tally.waits > 0) {
     keep_wait(tally);
     add("counters_waited", tally.waits,
-        fmt::format("the program waited {} ms at {} of '{}'{} for counters to be programmed (--arm-wait)",
-                    tally.waited_ms, base::counted(tally.waits, "start"), path, on));
+        fmt::format(
+            "the program waited {} ms at {} of '{}'{} for counters to be programmed (--arm-wait)",
+            tally.waited_ms, base::counted(tally.waits, "start"), path, on));
   }
   if (tally.discarded > 0) {
     add("counters_discarded", tally.discarded,
         "instances of '" + path +
-            "' were measured and discarded: they launched different kernels from the rest of their round");
+            "' were measured and discarded: they launched different kernels from the rest of their "
+            "round");
   }
 }
 
@@ -212,8 +229,8 @@ void CounterReader::finish(const std::string& where) {
   for (const auto& [id, metric] : metrics_) {
     if (id > 4096) continue;  // a damaged record; plans hold 512
     metrics.resize(std::max<std::size_t>(metrics.size(), id + 1), model::kNone);
-    const auto known =
-        std::ranges::find_if(session_.metrics, [&name = metric](const model::MetricDef& m) { return m.name == name; });
+    const auto known = std::ranges::find_if(
+        session_.metrics, [&name = metric](const model::MetricDef& m) { return m.name == name; });
     metrics[id] = static_cast<std::uint32_t>(known - session_.metrics.begin());
     if (known == session_.metrics.end())
       session_.metrics.push_back({metric, model::metric_unit(metric), "CUPTI range profiler"});
@@ -221,9 +238,9 @@ void CounterReader::finish(const std::string& where) {
   for (const Round& round : rounds_) add_round(round, metrics);
   for (const auto& tally : tallies_) tell(tally, where);
   if (damaged_ > 0) {
-    session_.losses.push_back(
-        {"counters_damaged", damaged_,
-         where + ": counter values that are truncated, or belong to unknown ranges or metrics; they were left out"});
+    session_.losses.push_back({"counters_damaged", damaged_,
+                               where + ": counter values that are truncated, or belong to unknown "
+                                       "ranges or metrics; they were left out"});
   }
   std::int64_t paused = std::numeric_limits<std::int64_t>::min();
   for (const auto& [resumed, at] : activity_) {
@@ -237,9 +254,10 @@ void CounterReader::finish(const std::string& where) {
   if (paused != std::numeric_limits<std::int64_t>::min())
     session_.gpu_pauses.push_back({process_, paused, model::kOpen});
   if (!activity_.empty() && !metrics_.empty()) {
-    session_.losses.push_back({"gpu_timeline_paused", activity_.size(),
-                               where + ": kernels and copies were not recorded while counters were collected; GPU "
-                                       "counts and times of regions cover the rest of the run"});
+    session_.losses.push_back(
+        {"gpu_timeline_paused", activity_.size(),
+         where + ": kernels and copies were not recorded while counters were collected; GPU "
+                 "counts and times of regions cover the rest of the run"});
   }
 }
 

@@ -1,4 +1,5 @@
-// Counter records made by hand: what they become, and that no record, however wrong, does harm or gives half a set.
+// Counter records made by hand: what they become, and that no record, however wrong, does harm or
+// gives half a set.
 #include "read/native/counters.hpp"
 
 #include <gtest/gtest.h>
@@ -39,8 +40,8 @@ class Stream {
     record.names = claimed != 0 ? claimed : static_cast<std::uint32_t>(names.size());
     put(record, names.data(), names.size() * sizeof names[0]);
   }
-  void round(std::uint32_t target, const std::vector<double>& values, std::uint32_t kernel = wired::kWholeRange,
-             std::uint32_t claimed = 0) {
+  void round(std::uint32_t target, const std::vector<double>& values,
+             std::uint32_t kernel = wired::kWholeRange, std::uint32_t claimed = 0) {
     wired::Round record{};
     record.head = head(wired::Type::kRound, target);
     record.kernel = kernel;
@@ -51,8 +52,8 @@ class Stream {
     record.count = claimed != 0 ? claimed : static_cast<std::uint32_t>(values.size());
     put(record, values.data(), values.size() * sizeof values[0]);
   }
-  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0, std::uint32_t settled = 0,
-             std::uint32_t varied = 0) {
+  void tally(std::uint32_t target, std::uint32_t rounds, std::uint8_t small = 0,
+             std::uint32_t settled = 0, std::uint32_t varied = 0) {
     wired::Tally record{};
     record.varied = varied;
     record.skipped_first = settled;
@@ -108,15 +109,18 @@ class Stream {
     std::memcpy(file.magic, gpu::kMagic, sizeof file.magic);
     file.version = gpu::kVersion;
     file.header_bytes = sizeof file;
-    gpu::BlockHeader block{gpu::kBlockMagic, static_cast<std::uint32_t>(body_.size()),
-                           gpu::checksum(reinterpret_cast<const std::byte*>(body_.data()), body_.size())};
+    gpu::BlockHeader block{
+        gpu::kBlockMagic, static_cast<std::uint32_t>(body_.size()),
+        gpu::checksum(reinterpret_cast<const std::byte*>(body_.data()), body_.size())};
     return std::string(reinterpret_cast<const char*>(&file), sizeof file) +
            std::string(reinterpret_cast<const char*>(&block), sizeof block) + body_;
   }
   std::string body_;
 
  private:
-  static gpu::RecordHeader head(wired::Type type, std::uint32_t id) { return {static_cast<gpu::Type>(type), 0, 0, id}; }
+  static gpu::RecordHeader head(wired::Type type, std::uint32_t id) {
+    return {static_cast<gpu::Type>(type), 0, 0, id};
+  }
   template <class Record>
   void put(Record record, const void* more, std::size_t bytes) {
     const std::size_t size = (sizeof record + bytes + 7) / 8 * 8;
@@ -192,14 +196,17 @@ TEST(CounterRecords, WhatIsMissingIsSaid) {
   const model::Session session = session_of(s.bytes());
   ASSERT_NE(loss(session, "counters_incomplete"), nullptr);
   const std::string detail = loss(session, "counters_incomplete")->detail;
-  EXPECT_NE(detail.find("'decode' has no counters: 10 passes are needed, 3 done"), std::string::npos) << detail;
+  EXPECT_NE(detail.find("'decode' has no counters: 10 passes are needed, 3 done"),
+            std::string::npos)
+      << detail;
   EXPECT_EQ(detail.find("--skip-first"), std::string::npos) << detail;
   Stream settling = sample();
   settling.tally(0, 0, 0, 7);  // the seven that lack were there, and settled
   const model::Session seldom = session_of(settling.bytes());
   ASSERT_NE(loss(seldom, "counters_incomplete"), nullptr);
-  EXPECT_NE(loss(seldom, "counters_incomplete")->detail.find("; --skip-first 0 also measures warm-up"),
-            std::string::npos);
+  EXPECT_NE(
+      loss(seldom, "counters_incomplete")->detail.find("; --skip-first 0 also measures warm-up"),
+      std::string::npos);
   ASSERT_NE(loss(session, "counters_gave_up"), nullptr);
   EXPECT_NE(loss(session, "counters_gave_up")->detail.find("'step > decode'"), std::string::npos);
   ASSERT_EQ(session.gpu_pauses.size(), 2u);
@@ -212,7 +219,8 @@ TEST(CounterRecords, OtherSizesAreANoteOnTheMetricsOfTheRange) {
   s.tally(0, 1, 0, 0, 2);
   const model::Session session = session_of(s.bytes());
   for (const model::Measurement& m : session.measurements)
-    EXPECT_TRUE(m.note.starts_with("counters: 2 of 3 measured instances launched the same kernels in different sizes"))
+    EXPECT_TRUE(m.note.starts_with(
+        "counters: 2 of 3 measured instances launched the same kernels in different sizes"))
         << m.note;
   EXPECT_TRUE(session_of(sample().bytes()).measurements[0].note.empty());
 }
@@ -244,7 +252,8 @@ TEST(CounterRecords, CutOrChangedAnywhere) {
     for (std::size_t n = random() % 3; n > 0; --n)
       s.body_[random() % s.body_.size()] ^= static_cast<char>(1 + random() % 255);
     if (random() % 3 == 0) s.body_.resize(random() % s.body_.size() / 8 * 8);
-    const model::Session session = session_of(s.bytes());  // the checksum fits: nothing but the records is wrong
+    const model::Session session =
+        session_of(s.bytes());  // the checksum fits: nothing but the records is wrong
     EXPECT_LE(session.measurements.size(), 3u);
     for (const model::Measurement& m : session.measurements) {
       for (const model::MetricValue& v : m.values) {

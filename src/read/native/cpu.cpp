@@ -46,14 +46,16 @@ class CpuReader {
       : file_(file), where_(std::move(where)), session_(session), cpu_(session.cpu) {}
 
   base::Result<void> run() {
-    auto blocks =
-        TRY(BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion, "a stream of CPU samples"));
-    if (cpu_.interval_ns != 0) return base::fail(base::Code::kBadData, "a second stream of CPU samples", where_);
+    auto blocks = TRY(BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion,
+                                        "a stream of CPU samples"));
+    if (cpu_.interval_ns != 0)
+      return base::fail(base::Code::kBadData, "a second stream of CPU samples", where_);
     Block block;
     while (blocks.next(block)) take(block);
     if (blocks.torn() > 0)
       lose("torn_samples", blocks.torn(),
-           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_, blocks.torn()));
+           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_,
+                       blocks.torn()));
     finish(blocks.torn() > 0);
     return {};
   }
@@ -108,7 +110,8 @@ class CpuReader {
         cpu_.interval_ns = std::clamp<std::int64_t>(base::to_int(value).value_or(0), 0, kLatest_ns);
       if (key == "polled")
         lose("cpu_polled", 1,
-             "perf_event_open is not available, so /proc was read 100 times a second: " + base::printable(value) + ".");
+             "perf_event_open is not available, so /proc was read 100 times a second: " +
+                 base::printable(value) + ".");
       if (key == "unwinding") cpu_.unwinding = base::printable(value);
       regions_.take(key, value);
       if (key == "refused") cpu_.switches &= value != "context switches";
@@ -121,13 +124,16 @@ class CpuReader {
     if (raw.size() < sizeof event) return;
     std::memcpy(&event, raw.data(), sizeof event);
     const std::string text = base::printable(raw.substr(sizeof event));
-    if (event.kind == cpu_wire::kUnavailable) lose("cpu_not_sampled", 1, "The CPU was not sampled: " + text + ".");
+    if (event.kind == cpu_wire::kUnavailable)
+      lose("cpu_not_sampled", 1, "The CPU was not sampled: " + text + ".");
     if (event.kind == cpu_wire::kThrottled)
       lose("cpu_throttled", event.count, "The kernel sampled the CPU less often for a while.");
-    if (event.kind == cpu_wire::kBounded) lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
+    if (event.kind == cpu_wire::kBounded)
+      lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
     if (event.kind == cpu_wire::kPythonLate)
       lose("python_late", event.count,
-           fmt::format("CPU samples{} lack their Python functions, which were read too late or changed meanwhile; "
+           fmt::format("CPU samples{} lack their Python functions, which were read too late or "
+                       "changed meanwhile; "
                        "times of Python functions are scaled.",
                        base::to_uint(text) ? " of " + text + " that ran Python code" : ""));
     if (event.kind == cpu_wire::kShortThreads) {
@@ -143,7 +149,8 @@ class CpuReader {
     for (const std::string_view line : base::split(text, '\n'))
       if (line.starts_with("lost "))
         if (const auto lost = base::to_uint(line.substr(5)); lost && *lost > 0)
-          lose("cpu_samples_lost", *lost, "CPU records that the kernel dropped because its buffer was full.");
+          lose("cpu_samples_lost", *lost,
+               "CPU records that the kernel dropped because its buffer was full.");
   }
 
   bool thread(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
@@ -184,8 +191,8 @@ class CpuReader {
       stacks_.push_back({kNone, kNone});
       return false;
     }
-    stacks_.push_back(
-        {parent == 0 ? kNone : static_cast<std::uint32_t>(parent - 1), static_cast<std::uint32_t>(frame)});
+    stacks_.push_back({parent == 0 ? kNone : static_cast<std::uint32_t>(parent - 1),
+                       static_cast<std::uint32_t>(frame)});
     return true;
   }
 
@@ -215,7 +222,8 @@ class CpuReader {
 
   // Sums of differences wrap where the input is nonsense, and are refused by their range.
   static bool step(std::int64_t& before, std::int64_t difference) {
-    before = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) + static_cast<std::uint64_t>(difference));
+    before = static_cast<std::int64_t>(static_cast<std::uint64_t>(before) +
+                                       static_cast<std::uint64_t>(difference));
     return before >= 0 && before < kLatest_ns;
   }
 
@@ -223,16 +231,19 @@ class CpuReader {
     const bool good = step(before, in.difference());
     const std::uint64_t thread = in.number(), stack = in.number();
     if (!good || thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
-    cpu_.samples.push_back({before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(stack) - 1});
+    cpu_.samples.push_back(
+        {before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(stack) - 1});
     return true;
   }
 
   bool wait(cpu_wire::Unpacker& in, std::int64_t& before) {
     const bool good = step(before, in.difference());
-    const std::uint64_t length = in.number(), thread = in.number(), kind = in.number(), stack = in.number();
+    const std::uint64_t length = in.number(), thread = in.number(), kind = in.number(),
+                        stack = in.number();
     const bool for_more = (kind & cpu_wire::kStandsForMore) != 0;
     const auto known = static_cast<cpu_wire::WaitKind>(kind & ~cpu_wire::kStandsForMore);
-    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() || known > cpu_wire::WaitKind::kChild ||
+    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() ||
+        known > cpu_wire::WaitKind::kChild ||
         length >= static_cast<std::uint64_t>(kLatest_ns - before))
       return false;
     model::CpuWait wait;
@@ -252,8 +263,8 @@ class CpuReader {
     life.parent_pid = static_cast<std::uint32_t>(in.number());
     const std::uint64_t start = in.number(), length = in.number();
     life.name = session_.strings.intern(in.text());
-    if (start >= static_cast<std::uint64_t>(kLatest_ns) || length >= static_cast<std::uint64_t>(kLatest_ns) - start ||
-        lives_.size() >= kMostLives)
+    if (start >= static_cast<std::uint64_t>(kLatest_ns) ||
+        length >= static_cast<std::uint64_t>(kLatest_ns) - start || lives_.size() >= kMostLives)
       return false;
     life.start_ns = static_cast<std::int64_t>(start);
     life.end_ns = life.start_ns + static_cast<std::int64_t>(length);
@@ -293,23 +304,25 @@ class CpuReader {
         wait.holder = known->second;
       if (wait.weight > 0) continue;
       wait.weight = 1;
-      auto next = std::upper_bound(blind_.begin(), blind_.end(), wait.start_ns,
-                                   [](std::int64_t at, const auto& each) { return at < each.first; });
+      auto next =
+          std::upper_bound(blind_.begin(), blind_.end(), wait.start_ns,
+                           [](std::int64_t at, const auto& each) { return at < each.first; });
       if (next == blind_.begin()) continue;
       const auto& before = *std::prev(next);
       const std::int64_t end = next != blind_.end() ? next->first : std::max(last_ns_, wait.end_ns);
       if (end <= before.second) continue;
-      wait.weight =
-          std::min(kMostWeight, static_cast<float>(end - before.first) / static_cast<float>(end - before.second));
+      wait.weight = std::min(kMostWeight, static_cast<float>(end - before.first) /
+                                              static_cast<float>(end - before.second));
     }
     std::int64_t unwatched = 0;
     for (const auto& [from, to] : blind_) unwatched += to - from;
     if (unwatched == 0 || last_ns_ <= first_ns_) return;
-    cpu_.unwatched = std::min(1.0, static_cast<double>(unwatched) / static_cast<double>(last_ns_ - first_ns_));
+    cpu_.unwatched =
+        std::min(1.0, static_cast<double>(unwatched) / static_cast<double>(last_ns_ - first_ns_));
     lose("cpu_switches_thinned", blind_.size(),
-         fmt::format(
-             "Threads switched too often to record each switch: waits in {} of the time are estimated from the rest.",
-             base::format_share(cpu_.unwatched)));
+         fmt::format("Threads switched too often to record each switch: waits in {} of the time "
+                     "are estimated from the rest.",
+                     base::format_share(cpu_.unwatched)));
   }
 
   bool counter(cpu_wire::Unpacker& in, std::int64_t& /*before*/) {
@@ -326,7 +339,8 @@ class CpuReader {
     const std::uint64_t thread = in.number(), counter = in.number();
     if (!good || thread >= cpu_.threads.size() || counter >= counters_.size()) return false;
     ++counters_[counter].records;
-    cpu_.counts.push_back({before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(counter)});
+    cpu_.counts.push_back(
+        {before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(counter)});
     return true;
   }
 
@@ -336,13 +350,14 @@ class CpuReader {
     CounterSeen& seen = counters_[totals_++];
     if (running == 0) return true;
     seen.total = static_cast<double>(count);
-    seen.counter.running =
-        std::min(1.0, static_cast<double>(running) / static_cast<double>(std::max(possible, running)));
+    seen.counter.running = std::min(
+        1.0, static_cast<double>(running) / static_cast<double>(std::max(possible, running)));
     return true;
   }
 
-  /// A record represents its part of what the kernel counted in all: so periods that were never full, turns with other
-  /// events and records that were lost are in the sum, shared out as the records are.
+  /// A record represents its part of what the kernel counted in all: so periods that were never
+  /// full, turns with other events and records that were lost are in the sum, shared out as the
+  /// records are.
   void weigh() {
     std::vector<std::uint32_t> to(counters_.size(), kNone);
     std::vector<std::string> shared;
@@ -351,12 +366,13 @@ class CpuReader {
       if (!seen.counted) continue;
       model::CpuCounter& counter = seen.counter;
       if (totals_ == 0) counter.running = 0;  // its total is unknown
-      counter.weight =
-          seen.total > 0 && seen.records > 0 ? seen.total / static_cast<double>(seen.records) : counter.period;
+      counter.weight = seen.total > 0 && seen.records > 0
+                           ? seen.total / static_cast<double>(seen.records)
+                           : counter.period;
       if (counter.running > 0.99) counter.running = 1;
       if (counter.running > 0 && counter.running < 1)
-        shared.push_back(
-            fmt::format("{} {}", session_.strings.view(counter.name), base::format_share(counter.running)));
+        shared.push_back(fmt::format("{} {}", session_.strings.view(counter.name),
+                                     base::format_share(counter.running)));
       to[c] = static_cast<std::uint32_t>(cpu_.counters.size());
       cpu_.counters.push_back(counter);
     }
@@ -375,7 +391,8 @@ class CpuReader {
       lose("sampling_ended", 1, "CPU sampling ended unexpectedly: functions may lack their names.");
     if (musl_)
       lose("musl_program", 1,
-           "A process was linked to musl: it cannot load rangescope's library, which is linked to glibc.");
+           "A process was linked to musl: it cannot load rangescope's library, which is linked to "
+           "glibc.");
     expand();
     count_cut();
     tell_short_threads();
@@ -400,19 +417,23 @@ class CpuReader {
 
   template <class T, class Time>
   static void order(std::vector<T>& items, const Time& time) {
-    std::ranges::stable_sort(
-        items, [&](const T& a, const T& b) { return a.thread != b.thread ? a.thread < b.thread : time(a) < time(b); });
+    std::ranges::stable_sort(items, [&](const T& a, const T& b) {
+      return a.thread != b.thread ? a.thread < b.thread : time(a) < time(b);
+    });
   }
 
-  /// Frames become functions: the same function at two addresses is one, an inlined one is one of its own.
+  /// Frames become functions: the same function at two addresses is one, an inlined one is one of
+  /// its own.
   void expand() {
     std::unordered_map<std::uint64_t, std::uint32_t> known;
     std::vector<std::vector<std::uint32_t>> of_frame(frames_.size());
     const auto add = [&](const model::CpuFrame& frame) {
-      const std::uint64_t key = (std::uint64_t{frame.name} << 32 | frame.module) ^ (std::uint64_t{frame.file} << 20) ^
-                                (static_cast<std::uint64_t>(frame.kind) << 62) ^ (std::uint64_t{frame.line} << 44);
+      const std::uint64_t key =
+          (std::uint64_t{frame.name} << 32 | frame.module) ^ (std::uint64_t{frame.file} << 20) ^
+          (static_cast<std::uint64_t>(frame.kind) << 62) ^ (std::uint64_t{frame.line} << 44);
       for (std::uint64_t probe = key;; ++probe) {  // keys may meet: the next one then
-        const auto [at, fresh] = known.try_emplace(probe, static_cast<std::uint32_t>(cpu_.frames.size()));
+        const auto [at, fresh] =
+            known.try_emplace(probe, static_cast<std::uint32_t>(cpu_.frames.size()));
         if (fresh) cpu_.frames.push_back(frame);
         const model::CpuFrame& same = cpu_.frames[at->second];
         if (same.name == frame.name && same.module == frame.module && same.file == frame.file &&
@@ -436,16 +457,18 @@ class CpuReader {
       std::uint32_t parent = stacks_[s].parent == kNone ? kNone : last[stacks_[s].parent];
       if (stacks_[s].frame != kNone) {
         for (const std::uint32_t frame : of_frame[stacks_[s].frame]) {
-          const auto [at, fresh] =
-              nodes.try_emplace(std::uint64_t{parent} << 32 | frame, static_cast<std::uint32_t>(cpu_.stacks.size()));
+          const auto [at, fresh] = nodes.try_emplace(
+              std::uint64_t{parent} << 32 | frame, static_cast<std::uint32_t>(cpu_.stacks.size()));
           if (fresh) cpu_.stacks.push_back({parent, frame});
           parent = at->second;
         }
       }
       last[s] = parent;
     }
-    for (model::CpuSample& each : cpu_.samples) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
-    for (model::CpuWait& each : cpu_.waits) each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+    for (model::CpuSample& each : cpu_.samples)
+      each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+    for (model::CpuWait& each : cpu_.waits)
+      each.stack = each.stack < last.size() ? last[each.stack] : kNone;
   }
 
   /// Samples by the line that their innermost function was at, and their innermost Python function.
@@ -457,9 +480,11 @@ class CpuReader {
       const bool here = frames_[stack.frame].frame.kind == model::FrameKind::kPython;
       python[s] = here ? stack.frame : stack.parent == kNone ? kNone : python[stack.parent];
     }
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> counts;  // by function and line
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+        counts;  // by function and line
     const auto count = [&](std::uint32_t frame) {
-      if (frame != kNone && frames_[frame].line > 0) ++counts[{of_frame[frame].back(), frames_[frame].line}];
+      if (frame != kNone && frames_[frame].line > 0)
+        ++counts[{of_frame[frame].back(), frames_[frame].line}];
     };
     for (const model::CpuSample& each : cpu_.samples) {
       if (each.stack >= stacks_.size()) continue;
@@ -470,15 +495,18 @@ class CpuReader {
     for (const auto& [at, samples] : counts) cpu_.lines.push_back({at.first, at.second, samples});
   }
 
-  /// Chains that do not reach the thread's begin; those of which nothing is known but that are samples beyond the
-  /// bound.
+  /// Chains that do not reach the thread's begin; those of which nothing is known but that are
+  /// samples beyond the bound.
   void count_cut() {
     std::vector<bool> cut(cpu_.stacks.size());  // a stack's parent comes before it
     for (std::size_t s = 0; s < cpu_.stacks.size(); ++s)
-      cut[s] = cpu_.stacks[s].parent != kNone && (cut[cpu_.stacks[s].parent] || is_cut(cpu_.stacks[s].parent));
+      cut[s] = cpu_.stacks[s].parent != kNone &&
+               (cut[cpu_.stacks[s].parent] || is_cut(cpu_.stacks[s].parent));
     const auto count = static_cast<std::uint64_t>(std::ranges::count_if(
-        cpu_.samples, [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
-    if (count < 20 || count * 100 <= cpu_.samples.size()) return;  // a few, or one in a hundred, move nothing
+        cpu_.samples,
+        [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
+    if (count < 20 || count * 100 <= cpu_.samples.size())
+      return;  // a few, or one in a hundred, move nothing
     lose("cpu_chains_cut", count,
          fmt::format("{} of {} do not reach the thread's start (followed by {}).", count,
                      base::counted(cpu_.samples.size(), "call chain"),
@@ -487,26 +515,30 @@ class CpuReader {
   /// A thread's first sample comes when it has used as much of the CPU as lies between two.
   void tell_short_threads() {
     constexpr double kPart = 0.1, kLeast_ns = 50e6;
-    const double sampled = static_cast<double>(cpu_.samples.size()) * static_cast<double>(cpu_.interval_ns);
+    const double sampled =
+        static_cast<double>(cpu_.samples.size()) * static_cast<double>(cpu_.interval_ns);
     if (short_threads_ns_ < std::max(kLeast_ns, kPart * (sampled + short_threads_ns_))) return;
     lose("cpu_short_threads", short_threads_,
-         fmt::format("{} ended before their first sample: the functions of {} of CPU time are missing.",
-                     base::counted(short_threads_, "thread"), base::format_ns(short_threads_ns_)));
+         fmt::format(
+             "{} ended before their first sample: the functions of {} of CPU time are missing.",
+             base::counted(short_threads_, "thread"), base::format_ns(short_threads_ns_)));
   }
   [[nodiscard]] bool is_cut(std::uint32_t stack) const {
     return cpu_.frames[cpu_.stacks[stack].frame].kind == model::FrameKind::kCut;
   }
 
-  /// Of a program without ranges every process is told of, also those that loaded nothing. A process is written when it
-  /// is first seen, and once more when it ends.
+  /// Of a program without ranges every process is told of, also those that loaded nothing. A
+  /// process is written when it is first seen, and once more when it ends.
   void add_processes() {
     std::ranges::stable_sort(lives_, [](const model::Process& a, const model::Process& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
     });
     std::unordered_map<std::uint32_t, std::size_t> known;
-    for (std::size_t p = 0; p < session_.processes.size(); ++p) known.try_emplace(session_.processes[p].pid, p);
+    for (std::size_t p = 0; p < session_.processes.size(); ++p)
+      known.try_emplace(session_.processes[p].pid, p);
     for (model::Process& life : lives_) {
-      life.end_ns = std::max(life.start_ns, std::min(life.end_ns, session_.end_ns));  // seen to leave a little later
+      life.end_ns = std::max(
+          life.start_ns, std::min(life.end_ns, session_.end_ns));  // seen to leave a little later
       const auto [at, fresh] = known.try_emplace(life.pid, session_.processes.size());
       if (!fresh) {
         model::Process& same = session_.processes[at->second];
@@ -537,11 +569,12 @@ class CpuReader {
     }
   }
 
-  /// A pid may have been several images of a program, and a tid several threads: the one that was there longest while
-  /// it was sampled.
+  /// A pid may have been several images of a program, and a tid several threads: the one that was
+  /// there longest while it was sampled.
   void link_threads() {
     std::vector<std::pair<std::int64_t, std::int64_t>> lives(
-        cpu_.threads.size(), {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()});
+        cpu_.threads.size(),
+        {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()});
     const auto seen = [&](std::uint32_t thread, std::int64_t from, std::int64_t to) {
       lives[thread] = {std::min(lives[thread].first, from), std::max(lives[thread].second, to)};
     };
@@ -560,8 +593,8 @@ class CpuReader {
       const auto [from, to] = known.equal_range(std::uint64_t{thread.pid} << 32 | thread.tid);
       for (auto at = from; at != to; ++at) {
         const model::Process& process = session_.processes[session_.threads[at->second].process];
-        const std::int64_t common =
-            std::min(lives[t].second, process.end_ns) / 2 - std::max(lives[t].first, process.start_ns) / 2;
+        const std::int64_t common = std::min(lives[t].second, process.end_ns) / 2 -
+                                    std::max(lives[t].first, process.start_ns) / 2;
         if (common < 0 || common <= best) continue;
         best = common;
         thread.thread = at->second;
@@ -606,7 +639,8 @@ class CpuReader {
 
 }  // namespace
 
-base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& where, model::Session& session) {
+base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& where,
+                            model::Session& session) {
   return CpuReader(file, where, session).run();
 }
 

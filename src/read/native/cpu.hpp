@@ -11,7 +11,8 @@
 
 namespace rangescope::read::native {
 
-/// Damage is counted as losses; kBadData where it is no such stream. The session's threads are known already.
+/// Damage is counted as losses; kBadData where it is no such stream. The session's threads are
+/// known already.
 [[nodiscard]] base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& where,
                                           model::Session& session);
 

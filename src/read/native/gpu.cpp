@@ -56,7 +56,8 @@ std::string_view chip_of(std::uint32_t major, std::uint32_t minor) {
 model::LaunchKind launch_kind(std::string_view api) {
   if (api.starts_with("cuLaunch")) return model::LaunchKind::kKernel;
   if (api.starts_with("cuGraphLaunch")) return model::LaunchKind::kGraph;
-  if (api.starts_with("cuMemset") || api.starts_with("cu64Memset")) return model::LaunchKind::kMemset;
+  if (api.starts_with("cuMemset") || api.starts_with("cu64Memset"))
+    return model::LaunchKind::kMemset;
   for (const char* copy : {"cuMemcpy", "cuMemPrefetch", "cuMemBatch"})
     if (api.starts_with(copy)) return model::LaunchKind::kCopy;
   if (api.find("Synchronize") != std::string_view::npos) return model::LaunchKind::kSynchronize;
@@ -64,9 +65,16 @@ model::LaunchKind launch_kind(std::string_view api) {
 }
 
 /// By gpu::LossKind, whose numbers begin at 1.
-constexpr model::LossKind kLosses[] = {
-    "gpu_loss",         "gpu_unavailable",  "gpu_partial",  "dropped_gpu_records", "unfinished_gpu_work",
-    "gpu_capture_size", "gpu_write_failed", "cupti_failed", "cupti_let_go",        "impossible_time"};
+constexpr model::LossKind kLosses[] = {"gpu_loss",
+                                       "gpu_unavailable",
+                                       "gpu_partial",
+                                       "dropped_gpu_records",
+                                       "unfinished_gpu_work",
+                                       "gpu_capture_size",
+                                       "gpu_write_failed",
+                                       "cupti_failed",
+                                       "cupti_let_go",
+                                       "impossible_time"};
 static_assert(std::size(kLosses) == static_cast<std::size_t>(gpu::LossKind::kImpossible) + 1);
 
 struct KernelKind {
@@ -82,8 +90,8 @@ class GpuReader {
         counters_(process, session, index_),
         details_(process, session),
         where_(std::move(where)) {
-    first_ = {session.launches.size(), session.kernels.size(), session.copies.size(), session.memsets.size(),
-              session.graph_launches.size()};
+    first_ = {session.launches.size(), session.kernels.size(), session.copies.size(),
+              session.memsets.size(), session.graph_launches.size()};
   }
 
   /// When it began: nothing that it recorded is older.
@@ -140,16 +148,20 @@ class GpuReader {
       auto& launch = session_.graph_launches[i];
       launch.kernel_nodes = nodes_.kernel_nodes(static_cast<std::uint32_t>(launch.graph_id));
     }
-    if (damage.torn_bytes > 0) lose("torn_tail", damage.torn_bytes, "bytes after the last complete block were cut off");
+    if (damage.torn_bytes > 0)
+      lose("torn_tail", damage.torn_bytes, "bytes after the last complete block were cut off");
     if (damage.bad_records > 0 || undefined_ > 0) {
-      lose("bad_gpu_records", damage.bad_records + undefined_, "records that contradict themselves or earlier ones");
+      lose("bad_gpu_records", damage.bad_records + undefined_,
+           "records that contradict themselves or earlier ones");
     }
     if (info("end") != "clean" && !unavailable_ && session_.windows.empty()) {
       const std::string interval = info("flush_interval_ms");
       lose("gpu_stream_not_closed", 0,
            interval.empty() || interval == "0"
-               ? std::string("the process ended without closing its GPU stream: its last GPU work may be missing")
-               : fmt::format("the process ended without closing its GPU stream: GPU work of up to two flush intervals "
+               ? std::string("the process ended without closing its GPU stream: its last GPU work "
+                             "may be missing")
+               : fmt::format("the process ended without closing its GPU stream: GPU work of up to "
+                             "two flush intervals "
                              "({} ms each) may be missing",
                              interval));
     }
@@ -169,15 +181,16 @@ class GpuReader {
   }
   // A stream is known by context and number; a context names its null stream before any work does.
   std::uint32_t stream(std::uint32_t context, std::uint32_t id, std::uint32_t ordinal) {
-    const auto [at, fresh] =
-        stream_of_.try_emplace(std::pair{context, id}, static_cast<std::uint32_t>(session_.streams.size()));
+    const auto [at, fresh] = stream_of_.try_emplace(
+        std::pair{context, id}, static_cast<std::uint32_t>(session_.streams.size()));
     if (fresh) session_.streams.push_back({process_, model::kNone, context, id, 0});
     model::Stream& known = session_.streams[at->second];
     if (known.device == model::kNone) known.device = device(ordinal);
     return at->second;
   }
   std::uint32_t stream_at(std::uint32_t index) {
-    return index < streams_.size() && streams_[index] != model::kNone ? streams_[index] : stream(0, 0, model::kNone);
+    return index < streams_.size() && streams_[index] != model::kNone ? streams_[index]
+                                                                      : stream(0, 0, model::kNone);
   }
 
   void take_name(const GpuRecord& record) {
@@ -214,9 +227,11 @@ class GpuReader {
     std::size_t extension = 0;
     model::Kernel made;
     if (kernel.head.small & gpu::kHasGraphNode)
-      made.graph_node = nodes_.use(record.extension(sizeof kernel, extension++), process_, session_);
+      made.graph_node =
+          nodes_.use(record.extension(sizeof kernel, extension++), process_, session_);
     std::uint64_t duration = kernel.duration_ns;
-    if (kernel.head.small & gpu::kHasLongDuration) duration = record.extension(sizeof kernel, extension);
+    if (kernel.head.small & gpu::kHasLongDuration)
+      duration = record.extension(sizeof kernel, extension);
     made.start_ns = kernel.start_ns;
     made.end_ns = kernel.start_ns + static_cast<std::int64_t>(duration);
     made.launch = kernel.head.id;  // the correlation, until finish() knows the calls
@@ -235,15 +250,16 @@ class GpuReader {
     const bool known = !longer || launch.head.words * 8u > size;
     const std::uint64_t duration = longer ? record.extension(size, 0) : launch.duration_ns;
     if (type != gpu::Type::kLaunch) {
-      const auto of =
-          type == gpu::Type::kLaunchOf ? record.as<gpu::LaunchOf>() : gpu::LaunchOf{record.as<gpu::LaunchIn>(), {}};
-      modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), of.in.module, of.in.same, launch.start_ns,
-                        of.made_by);
+      const auto of = type == gpu::Type::kLaunchOf ? record.as<gpu::LaunchOf>()
+                                                   : gpu::LaunchOf{record.as<gpu::LaunchIn>(), {}};
+      modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), of.in.module,
+                        of.in.same, launch.start_ns, of.made_by);
     }
     const auto& api = apis_[launch.head.small];
-    session_.launches.push_back({launch.start_ns,
-                                 known ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
-                                 thread(launch.tid), launch.head.id, api.first, api.second});
+    session_.launches.push_back(
+        {launch.start_ns,
+         known ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
+         thread(launch.tid), launch.head.id, api.first, api.second});
   }
   /// Of the call whose record came before it.
   [[nodiscard]] bool follows_its_call(const GpuRecord& record) const {
@@ -289,28 +305,32 @@ class GpuReader {
   }
   void take_module(const GpuRecord& record) {
     const auto module = record.as<gpu::Module>();
-    const std::string_view text = record.text(sizeof module, std::size_t{module.name_bytes} + module.type_bytes);
+    const std::string_view text =
+        record.text(sizeof module, std::size_t{module.name_bytes} + module.type_bytes);
     const std::size_t name = std::min<std::size_t>(module.name_bytes, text.size());
-    modules_.define(module.head.id, module.around, text.substr(0, name), text.substr(name), module.head.small == 1,
-                    session_);
+    modules_.define(module.head.id, module.around, text.substr(0, name), text.substr(name),
+                    module.head.small == 1, session_);
   }
   void take_copy(const GpuRecord& record) {
     const auto copy = record.as<gpu::Copy>();
-    const std::uint32_t node = copy.head.small & gpu::kHasGraphNode
-                                   ? nodes_.use(record.extension(sizeof copy, 0), process_, session_)
-                                   : model::kNone;
+    const std::uint32_t node =
+        copy.head.small & gpu::kHasGraphNode
+            ? nodes_.use(record.extension(sizeof copy, 0), process_, session_)
+            : model::kNone;
     const std::uint32_t on = stream_at(copy.stream);
     if (copy.head.type == gpu::Type::kMemset) {
       session_.memsets.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node});
     } else {
-      const auto kind = copy.kind <= 10 ? static_cast<model::CopyKind>(copy.kind) : model::CopyKind::kUnknown;
-      session_.copies.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node, kind, false,
-                                 memory_kind(copy.source), memory_kind(copy.destination)});
+      const auto kind =
+          copy.kind <= 10 ? static_cast<model::CopyKind>(copy.kind) : model::CopyKind::kUnknown;
+      session_.copies.push_back({copy.start_ns, copy.end_ns, copy.bytes, copy.head.id, on, node,
+                                 kind, false, memory_kind(copy.source),
+                                 memory_kind(copy.destination)});
     }
   }
   void take_graph(const gpu::GraphLaunch& graph) {
-    session_.graph_launches.push_back(
-        {graph.start_ns, graph.end_ns, graph.graph, graph.graph, graph.head.id, stream_at(graph.stream), 0});
+    session_.graph_launches.push_back({graph.start_ns, graph.end_ns, graph.graph, graph.graph,
+                                       graph.head.id, stream_at(graph.stream), 0});
   }
   void take_node(const gpu::GraphNode& node) {
     if (node.head.small == gpu::kGraphBegun) {
@@ -361,7 +381,8 @@ class GpuReader {
   /// Of a stretch of the process's life alone.
   template <class Item>
   [[nodiscard]] bool outside_window(const Item& item) const {
-    return session_.is_window() && (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
+    return session_.is_window() &&
+           (item.end_ns <= session_.begin_ns || item.start_ns >= session_.end_ns);
   }
 
   void correct_clock() {
@@ -464,7 +485,8 @@ class GpuReader {
       const auto begin = items.begin() + static_cast<std::ptrdiff_t>(from);
       items.erase(std::remove_if(begin, items.end(), outside), items.end());
       for (std::size_t i = from; i < items.size(); ++i) {
-        if (items[i].launch != model::kNone) items[i].launch = places[items[i].launch - first_.launches];
+        if (items[i].launch != model::kNone)
+          items[i].launch = places[items[i].launch - first_.launches];
         items[i].start_ns = std::max(items[i].start_ns, session_.begin_ns);
         items[i].end_ns = std::min(items[i].end_ns, session_.end_ns);
       }
@@ -473,8 +495,9 @@ class GpuReader {
     cut(session_.copies, first_.copies);
     cut(session_.memsets, first_.memsets);
     cut(session_.graph_launches, first_.graphs);
-    std::erase_if(session_.gpu_pauses,
-                  [&](const model::GpuPause& pause) { return pause.process == process_ && outside(pause); });
+    std::erase_if(session_.gpu_pauses, [&](const model::GpuPause& pause) {
+      return pause.process == process_ && outside(pause);
+    });
     for (model::GpuPause& pause : session_.gpu_pauses) {
       pause.start_ns = std::max(pause.start_ns, session_.begin_ns);
       pause.end_ns = std::min(pause.end_ns, session_.end_ns);
@@ -491,10 +514,12 @@ class GpuReader {
     };
     for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
       const model::Launch& call = session_.launches[i];
-      if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen || paused(call.start_ns))
+      if (call.kind != model::LaunchKind::kSynchronize || call.end_ns == model::kOpen ||
+          paused(call.start_ns))
         continue;
       const auto launch = static_cast<std::uint32_t>(i);
-      session_.synchronizations.push_back({call.start_ns, call.end_ns, launch, details_.awaited_stream(launch),
+      session_.synchronizations.push_back({call.start_ns, call.end_ns, launch,
+                                           details_.awaited_stream(launch),
                                            sync_kind(session_.strings.view(call.name))});
     }
   }
@@ -515,7 +540,8 @@ class GpuReader {
   GpuClock clock_;
   GraphNodes nodes_;
   ModuleCalls modules_;
-  std::unordered_map<std::uint32_t, std::uint32_t> name_of_;  // the file's number -> Session::kernel_names
+  std::unordered_map<std::uint32_t, std::uint32_t>
+      name_of_;  // the file's number -> Session::kernel_names
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stream_of_;
   std::vector<std::uint32_t> streams_;  // the file's index -> Session::streams
   std::vector<KernelKind> kinds_;
@@ -531,20 +557,22 @@ std::optional<GpuStreamHead> gpu_stream_head(std::span<const std::byte> file) {
   gpu::FileHeader header{};
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);
-  if (!std::equal(std::begin(header.magic), std::end(header.magic), std::begin(gpu::kMagic))) return std::nullopt;
+  if (!std::equal(std::begin(header.magic), std::end(header.magic), std::begin(gpu::kMagic)))
+    return std::nullopt;
   return GpuStreamHead{header.pid, header.start_ns, header.start_unix_ns};
 }
 
-base::Result<std::string> read_gpu(std::span<const std::byte> file, const std::string& where, std::uint32_t process,
-                                   model::Session& session) {
-  if (!gpu_stream_head(file)) return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
+base::Result<std::string> read_gpu(std::span<const std::byte> file, const std::string& where,
+                                   std::uint32_t process, model::Session& session) {
+  if (!gpu_stream_head(file))
+    return base::fail(base::Code::kBadData, "not a GPU stream of rangescope", where + ":0");
   gpu::FileHeader header{};
   std::memcpy(&header, file.data(), sizeof header);
   if (header.version > gpu::kVersion) {
-    return base::fail(
-        base::Code::kBadData,
-        fmt::format("GPU stream of version {}; this program reads up to {}", header.version, gpu::kVersion),
-        where + ":8", "Read it with the rangescope that wrote it, or a newer one");
+    return base::fail(base::Code::kBadData,
+                      fmt::format("GPU stream of version {}; this program reads up to {}",
+                                  header.version, gpu::kVersion),
+                      where + ":8", "Read it with the rangescope that wrote it, or a newer one");
   }
   GpuReader reader(process, session, where);
   reader.set_start(header.start_ns);
@@ -563,12 +591,14 @@ std::uint32_t process_of(const GpuStreamHead& head, model::Session& session) {
   std::uint32_t best = model::kNone;
   for (std::uint32_t i = 0; i < session.processes.size(); ++i) {
     const model::Process& process = session.processes[i];
-    if (process.pid != head.pid || (process.start_ns > head.start_ns && session.windows.empty())) continue;
+    if (process.pid != head.pid || (process.start_ns > head.start_ns && session.windows.empty()))
+      continue;
     if (best == model::kNone || process.start_ns >= session.processes[best].start_ns) best = i;
   }
   if (best == model::kNone) {
     best = static_cast<std::uint32_t>(session.processes.size());
-    const std::int64_t start_ns = std::max(head.start_ns, session.begin_ns);  // of a process that ran already
+    const std::int64_t start_ns =
+        std::max(head.start_ns, session.begin_ns);  // of a process that ran already
     session.processes.push_back({head.pid, 0, 0, start_ns, start_ns});
   }
   return best;
@@ -580,7 +610,8 @@ void lose(model::Session& session, const fs::path& path, const std::string& why)
 
 }  // namespace
 
-void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out, model::Session& session) {
+void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out,
+                    model::Session& session) {
   const std::vector<fs::path> streams = entries_in(folder, gpu::kSuffix);
   std::uintmax_t bytes = 0;  // a kernel and its launch take 48 of them
   for (const fs::path& path : streams) {
@@ -604,7 +635,8 @@ void read_gpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_
     }
     if (left_out.count(head->pid) > 0) continue;
     const std::uint32_t process = process_of(*head, session);
-    const auto memory_state = read_gpu(mapping->bytes(), path.filename().string(), process, session);
+    const auto memory_state =
+        read_gpu(mapping->bytes(), path.filename().string(), process, session);
     if (memory_state)
       read_memory_file(path, *head, *memory_state, process, session);
     else

@@ -32,8 +32,9 @@ struct GpuStreamHead {
 /// and ranges must be there already. `where` names the file in losses. kBadData when it is no GPU
 /// stream, or one of a newer version.
 /// Returns what the stream says of its process's memory (wire::gpu::kMemoryKey), "" where nothing.
-[[nodiscard]] base::Result<std::string> read_gpu(std::span<const std::byte> file, const std::string& where,
-                                                 std::uint32_t process, model::Session& session);
+[[nodiscard]] base::Result<std::string> read_gpu(std::span<const std::byte> file,
+                                                 const std::string& where, std::uint32_t process,
+                                                 model::Session& session);
 
 // The GPU streams of a folder of captures, each given to the process image that wrote it.
 

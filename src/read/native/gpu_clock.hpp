@@ -28,14 +28,16 @@ class GpuClock {
   [[nodiscard]] bool empty() const { return samples_.empty(); }
 
   [[nodiscard]] std::int64_t correct(std::int64_t cupti_ns) const {
-    const auto after = std::upper_bound(samples_.begin(), samples_.end(), cupti_ns,
-                                        [](std::int64_t time, const Sample& sample) { return time < sample.cupti_ns; });
+    const auto after = std::upper_bound(
+        samples_.begin(), samples_.end(), cupti_ns,
+        [](std::int64_t time, const Sample& sample) { return time < sample.cupti_ns; });
     if (after == samples_.begin()) return cupti_ns + samples_.front().offset_ns;
     const Sample& before = *(after - 1);
     if (after == samples_.end()) return cupti_ns + before.offset_ns;
-    const double part =
-        static_cast<double>(cupti_ns - before.cupti_ns) / static_cast<double>(after->cupti_ns - before.cupti_ns);
-    return cupti_ns + before.offset_ns + std::llround(part * static_cast<double>(after->offset_ns - before.offset_ns));
+    const double part = static_cast<double>(cupti_ns - before.cupti_ns) /
+                        static_cast<double>(after->cupti_ns - before.cupti_ns);
+    return cupti_ns + before.offset_ns +
+           std::llround(part * static_cast<double>(after->offset_ns - before.offset_ns));
   }
 
   /// "offset -12 ns, drift 3.1 ppm"
@@ -44,7 +46,8 @@ class GpuClock {
     const Sample& first = samples_.front();
     const Sample& last = samples_.back();
     const auto span = static_cast<double>(last.cupti_ns - first.cupti_ns);
-    const double ppm = span > 0 ? static_cast<double>(last.offset_ns - first.offset_ns) / span * 1e6 : 0;
+    const double ppm =
+        span > 0 ? static_cast<double>(last.offset_ns - first.offset_ns) / span * 1e6 : 0;
     return fmt::format("offset {} ns, drift {:.1f} ppm", first.offset_ns, ppm);
   }
 

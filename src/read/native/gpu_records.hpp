@@ -29,13 +29,15 @@ class GpuRecord {
   /// The 8-byte extension number `index` behind a struct of `size` bytes, or 0.
   [[nodiscard]] std::uint64_t extension(std::size_t size, std::size_t index) const {
     std::uint64_t value = 0;
-    if (size + index * 8 + 8 <= bytes_.size()) std::memcpy(&value, bytes_.data() + size + index * 8, sizeof value);
+    if (size + index * 8 + 8 <= bytes_.size())
+      std::memcpy(&value, bytes_.data() + size + index * 8, sizeof value);
     return value;
   }
   /// `length` bytes behind a struct of `size` bytes, cut at the record's end.
   [[nodiscard]] std::string_view text(std::size_t size, std::size_t length) const {
     if (size >= bytes_.size()) return {};
-    return {reinterpret_cast<const char*>(bytes_.data()) + size, std::min(length, bytes_.size() - size)};
+    return {reinterpret_cast<const char*>(bytes_.data()) + size,
+            std::min(length, bytes_.size() - size)};
   }
 
  private:
@@ -50,7 +52,8 @@ struct GpuDamage {
 
 /// Calls `visit(GpuRecord)` for every record of every whole block after the file's header.
 template <typename Visit>
-GpuDamage visit_gpu_records(std::span<const std::byte> file, std::size_t header_bytes, Visit&& visit) {
+GpuDamage visit_gpu_records(std::span<const std::byte> file, std::size_t header_bytes,
+                            Visit&& visit) {
   GpuDamage damage;
   std::size_t at = header_bytes;
   while (at < file.size()) {
@@ -58,7 +61,8 @@ GpuDamage visit_gpu_records(std::span<const std::byte> file, std::size_t header_
     if (file.size() - at < sizeof block) break;
     std::memcpy(&block, file.data() + at, sizeof block);
     const std::size_t body = at + sizeof block;
-    if (block.magic != wire::gpu::kBlockMagic || block.bytes % 8 != 0 || block.bytes > file.size() - body ||
+    if (block.magic != wire::gpu::kBlockMagic || block.bytes % 8 != 0 ||
+        block.bytes > file.size() - body ||
         wire::gpu::checksum(file.data() + body, block.bytes) != block.checksum) {
       break;
     }

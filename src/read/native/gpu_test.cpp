@@ -1,4 +1,5 @@
-// Captures of an H200 against what the programs themselves counted (tests/golden/native-gpu), and damage.
+// Captures of an H200 against what the programs themselves counted (tests/golden/native-gpu), and
+// damage.
 #include "read/native/gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -36,13 +37,17 @@ model::Session session_of(const fs::path& folder) {
 std::vector<std::string> stack_at(const model::Session& s, const model::Launch& call) {
   std::vector<std::string> names;
   for (const model::Range& range : s.ranges) {
-    if (range.kind != model::RangeKind::kPushPop || range.domain != 0 || range.thread != call.thread) continue;
-    if (range.start_ns <= call.start_ns && range.end_ns >= call.end_ns) names.emplace_back(s.strings.view(range.name));
+    if (range.kind != model::RangeKind::kPushPop || range.domain != 0 ||
+        range.thread != call.thread)
+      continue;
+    if (range.start_ns <= call.start_ns && range.end_ns >= call.end_ns)
+      names.emplace_back(s.strings.view(range.name));
   }
   return names;
 }
 
-// Kernels of every path, those of the paths below included; "(none)" for kernels outside all ranges.
+// Kernels of every path, those of the paths below included; "(none)" for kernels outside all
+// ranges.
 std::map<std::string, int> kernels_by_path(const model::Session& s) {
   std::map<std::string, int> counts;
   for (const model::Kernel& kernel : s.kernels) {
@@ -69,7 +74,8 @@ TEST(NativeGpu, EveryKernelOfTheZooIsInItsRange) {
     const auto counted = kernels_by_path(s);
     for (const auto& [path, expected] : truth.items()) {
       const auto at = counted.find(path);
-      EXPECT_EQ(at != counted.end() ? at->second : 0, expected["kernels"].get<int>()) << entry.path() << ": " << path;
+      EXPECT_EQ(at != counted.end() ? at->second : 0, expected["kernels"].get<int>())
+          << entry.path() << ": " << path;
     }
     std::size_t replayed = 0;
     for (const model::Kernel& kernel : s.kernels) {
@@ -98,7 +104,8 @@ int kernels_in(const std::map<std::string, int>& counts, const std::string& path
   return at != counts.end() ? at->second : 0;
 }
 
-// tests/gpu/stalls.cu on an H200, one step of it sampled: the line where each kernel waits is marked there.
+// tests/gpu/stalls.cu on an H200, one step of it sampled: the line where each kernel waits is
+// marked there.
 TEST(NativeGpu, SamplesOfTheProgramCounterStandWhereKernelsWait) {
   const model::Session s = session_of(kGolden / "stalls");
   std::map<std::string, std::map<std::pair<std::uint32_t, std::string>, std::uint64_t>> found;
@@ -117,13 +124,14 @@ TEST(NativeGpu, SamplesOfTheProgramCounterStandWhereKernelsWait) {
                                              {"storing", 79u, "lg_throttle"},
                                              {"sleeping", 84u, "sleeping"}}) {
     const auto& of = found[kernel];
-    const auto most =
-        std::max_element(of.begin(), of.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::max_element(
+        of.begin(), of.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     ASSERT_NE(most, of.end()) << kernel;
     EXPECT_EQ(most->first, (std::pair{line, std::string(reason)})) << kernel;
   }
   EXPECT_EQ(s.gpu_pauses.size(), 1u) << "the occurrence that was sampled";
-  for (const model::Loss& loss : s.losses) EXPECT_EQ(loss.severity, model::Severity::kInfo) << loss.detail;
+  for (const model::Loss& loss : s.losses)
+    EXPECT_EQ(loss.severity, model::Severity::kInfo) << loss.detail;
 }
 
 TEST(NativeGpu, WholeGraphLaunches) {
@@ -138,8 +146,9 @@ TEST(NativeGpu, WholeGraphLaunches) {
   }
 }
 
-// `tests/gpu/models_program.py llama-compiled 8` on an H100 (PyTorch 2.11, transformers 5.17): a graph is captured in
-// each of three calls of generate(), between ranges that CUB opens. All nodes are in what Inductor's code computed.
+// `tests/gpu/models_program.py llama-compiled 8` on an H100 (PyTorch 2.11, transformers 5.17): a
+// graph is captured in each of three calls of generate(), between ranges that CUB opens. All nodes
+// are in what Inductor's code computed.
 TEST(NativeGpu, GraphsCapturedBeforeOtherRangesOfTheirThread) {
   const model::Session s = session_of(kGolden / "llama-compiled");
   std::map<std::uint64_t, int> replayed;
@@ -148,27 +157,33 @@ TEST(NativeGpu, GraphsCapturedBeforeOtherRangesOfTheirThread) {
     const model::GraphNode& node = s.graph_nodes.at(kernel.graph_node);
     ++replayed[node.graph_id];
     ASSERT_NE(node.captured_path, model::kNone);
-    const std::string_view innermost = s.strings.view(s.captured_paths.at(node.captured_path).back().name);
+    const std::string_view innermost =
+        s.strings.view(s.captured_paths.at(node.captured_path).back().name);
     EXPECT_TRUE(innermost.starts_with('[')) << innermost;
   }
   EXPECT_EQ(replayed, (std::map<std::uint64_t, int>{{5, 151 * 6}, {8, 151 * 7}, {11, 151 * 7}}));
 }
 
-// tests/gpu/several.cu on two GPUs, whose counts stand in its source: a thread a GPU, one thread on both in turn,
-// copies between them, a green context, and ranges of which every fourth is captured into a graph and never runs.
+// tests/gpu/several.cu on two GPUs, whose counts stand in its source: a thread a GPU, one thread on
+// both in turn, copies between them, a green context, and ranges of which every fourth is captured
+// into a graph and never runs.
 TEST(NativeGpu, SeveralGpusAndAGreenContext) {
   const model::Session s = session_of(kGolden / "several");
-  const std::map<std::string, int> expected = {{"device0", 120},      {"device1", 120}, {"both", 160},
-                                               {"both > layer", 160}, {"green", 4},     {"captured", 60}};
+  const std::map<std::string, int> expected = {{"device0", 120}, {"device1", 120},
+                                               {"both", 160},    {"both > layer", 160},
+                                               {"green", 4},     {"captured", 60}};
   EXPECT_EQ(kernels_by_path(s), expected);
   std::map<std::uint32_t, int> on_device;
-  for (const model::Kernel& kernel : s.kernels) ++on_device[s.devices.at(s.streams.at(kernel.stream).device).ordinal];
+  for (const model::Kernel& kernel : s.kernels)
+    ++on_device[s.devices.at(s.streams.at(kernel.stream).device).ordinal];
   EXPECT_EQ(on_device, (std::map<std::uint32_t, int>{{0, 120 + 80 + 4 + 60}, {1, 120 + 80}}));
   ASSERT_EQ(s.devices.size(), 2u);
   EXPECT_NE(s.devices[0].uuid, s.devices[1].uuid);
-  ASSERT_EQ(s.copies.size(), 8u) << "without peer access each went through the host's memory: two copies for one call";
+  ASSERT_EQ(s.copies.size(), 8u)
+      << "without peer access each went through the host's memory: two copies for one call";
   for (std::size_t i = 0; i < s.copies.size(); ++i) {
-    EXPECT_EQ(s.copies[i].kind, i % 2 == 0 ? model::CopyKind::kDeviceToHost : model::CopyKind::kHostToDevice);
+    EXPECT_EQ(s.copies[i].kind,
+              i % 2 == 0 ? model::CopyKind::kDeviceToHost : model::CopyKind::kHostToDevice);
     EXPECT_EQ(s.copies[i].bytes, 1u << 20);
     EXPECT_EQ(s.copies[i].launch, s.copies[i - i % 2].launch);
   }
@@ -178,12 +193,13 @@ TEST(NativeGpu, SeveralGpusAndAGreenContext) {
 // 20 steps of 20 launches, each in a range of its own, and one launch before them.
 TEST(NativeGpu, EveryLaunchInItsOwnRange) {
   const auto counts = kernels_by_path(session_of(kGolden / "launch"));
-  const std::map<std::string, int> expected = {{"(none)", 1}, {"step", 400}, {"step > a", 200}, {"step > b", 200}};
+  const std::map<std::string, int> expected = {
+      {"(none)", 1}, {"step", 400}, {"step > a", 200}, {"step > b", 200}};
   EXPECT_EQ(counts, expected);
 }
 
-// PyTorch launches the backward pass from a thread that has no range: 134 kernels in all, as nsys counts them too
-// (tests/golden/nsys/autograd_cuda_gpu_kern_sum.csv).
+// PyTorch launches the backward pass from a thread that has no range: 134 kernels in all, as nsys
+// counts them too (tests/golden/nsys/autograd_cuda_gpu_kern_sum.csv).
 TEST(NativeGpu, AutogradLaunchesFromAnotherThread) {
   const model::Session s = session_of(kGolden / "autograd");
   const auto counts = kernels_by_path(s);
@@ -289,8 +305,10 @@ TEST(NativeGpu, ShortKernelNames) {
   const std::map<std::string, std::string> names = {
       {"_Z9gemm_likePKfS0_Pfi", "gemm_like"},
       {"_Z11reduce_likeILi65536EEvPKfPf", "reduce_like"},
-      {"void at::native::(anonymous namespace)::fill<float, at::native::Op<float> >(int, float)", "fill"},
-      {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>(cutlass_80::Params)", "Kernel2"},
+      {"void at::native::(anonymous namespace)::fill<float, at::native::Op<float> >(int, float)",
+       "fill"},
+      {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>(cutlass_80::Params)",
+       "Kernel2"},
       {"std::enable_if<true, void>::type scale<double>(double*)", "scale"},
       {"sm90_xmma_gemm_bf16bf16_bf16f32", "sm90_xmma_gemm_bf16bf16_bf16f32"},
       {"triton_poi_fused_0", "triton_poi_fused_0"},
@@ -314,7 +332,8 @@ TEST(NativeGpu, CountersOfAnH200AreWhatTheKernelsDo) {
   };
   constexpr double kFloats = 64.0 * 1024 * 1024, kFma = 2.0 * 1024 * 1024 * 256;
   EXPECT_EQ(value("copy", "l1tex__t_bytes.sum"), 2 * kFloats * sizeof(float)) << "read and written";
-  EXPECT_NEAR(value("copy", "dram__bytes.sum"), 2 * kFloats * sizeof(float), 0.01 * 2 * kFloats * sizeof(float));
+  EXPECT_NEAR(value("copy", "dram__bytes.sum"), 2 * kFloats * sizeof(float),
+              0.01 * 2 * kFloats * sizeof(float));
   EXPECT_EQ(value("copy", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), 0);
   EXPECT_EQ(value("fma", "sm__sass_thread_inst_executed_op_ffma_pred_on.sum"), kFma);
 }

@@ -22,10 +22,13 @@ class Losses {
   std::map<std::string_view, model::Loss> by_kind_;
 };
 
-inline constexpr char kWindowEdge[] = "ranges that were open when a window began or ended: counted within it";
-inline constexpr char kOpenBefore[] = "ranges that opened before a window and ended in it: unknown, and not counted";
+inline constexpr char kWindowEdge[] =
+    "ranges that were open when a window began or ended: counted within it";
+inline constexpr char kOpenBefore[] =
+    "ranges that opened before a window and ended in it: unknown, and not counted";
 
 /// The counts of a capture's header, by wire::native::Drop; `begun`: ranges that it has.
-void add_drops(const std::uint64_t (&dropped)[wire::native::kDropReasons], std::uint64_t begun, Losses& losses);
+void add_drops(const std::uint64_t (&dropped)[wire::native::kDropReasons], std::uint64_t begun,
+               Losses& losses);
 
 }  // namespace rangescope::read::native

@@ -36,7 +36,8 @@ void lose_missing(const fs::path& stream, std::string_view state, model::Session
     session.losses.push_back({"memory_not_recorded", 1, where + std::string(state)});
 }
 
-void lose_dropped_events(const fs::path& stream, const model::Allocators& allocators, model::Session& session) {
+void lose_dropped_events(const fs::path& stream, const model::Allocators& allocators,
+                         model::Session& session) {
   for (const model::Allocator& allocator : allocators.allocators) {
     if (!allocator.is_cut) continue;
     std::string detail = fmt::format("{}: the first allocations and frees of GPU {} were dropped",
@@ -50,8 +51,8 @@ void lose_dropped_events(const fs::path& stream, const model::Allocators& alloca
 
 }  // namespace
 
-void read_memory_file(const fs::path& stream, const GpuStreamHead& head, std::string_view state, std::uint32_t process,
-                      model::Session& session) {
+void read_memory_file(const fs::path& stream, const GpuStreamHead& head, std::string_view state,
+                      std::uint32_t process, model::Session& session) {
   fs::path path = stream;
   path.replace_extension(gpu::kMemorySuffix);
   std::error_code error;
@@ -80,8 +81,9 @@ void read_memory_file(const fs::path& stream, const GpuStreamHead& head, std::st
     if constexpr (requires { item.start_ns; }) shift(item.start_ns), shift(item.end_ns);
     if constexpr (requires { item.at_ns; }) shift(item.at_ns);
   };
-  append_allocators(std::move(recorded->allocators), session.allocators, place,
-                    [&](model::StringId id) { return session.strings.intern(recorded->strings.view(id)); });
+  append_allocators(
+      std::move(recorded->allocators), session.allocators, place,
+      [&](model::StringId id) { return session.strings.intern(recorded->strings.view(id)); });
 }
 
 }  // namespace rangescope::read::native

@@ -17,14 +17,16 @@ using wire::gpu::MadeBy;
 
 constexpr std::uint32_t kMostLevels = 64;
 // Numbers of chains in the backward pass, behind those that are written.
-constexpr std::uint32_t kBackwardRoot = 1u << 31, kBelow = kBackwardRoot + 1, kUnknown = model::kNone;
+constexpr std::uint32_t kBackwardRoot = 1u << 31, kBelow = kBackwardRoot + 1,
+                        kUnknown = model::kNone;
 
 bool is_evaluated(const MadeBy& of) {
   return of.what == MadeBy::kFunction || of.evaluates != 0;
 }
 
 /// A launch in a range of a library is in the call that the whole range is in.
-void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library, const model::Session& session) {
+void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library,
+           const model::Session& session) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     ModuleCalls::Step& step = steps[i];
     library.move_to(step.start_ns, step.end_ns);
@@ -42,38 +44,43 @@ model::StringId either(model::Strings& strings, model::StringId a, model::String
 
 }  // namespace
 
-void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type,
-                         bool function, model::Session& session) {
+void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name,
+                         std::string_view type, bool function, model::Session& session) {
   const auto outer = modules_.find(around);
   Module made;
   if (outer != modules_.end()) made = outer->second;
   if (number == 0 || made.chain.size() >= kMostLevels) return;
   made.chain.push_back(number);
-  if (!function) made.path = name.empty() ? "" : made.path + (made.path.empty() ? "" : ".") + std::string(name);
+  if (!function)
+    made.path = name.empty() ? "" : made.path + (made.path.empty() ? "" : ".") + std::string(name);
   made.function = function;
   const bool alone = function || made.path.empty();
-  const std::size_t bar = function ? type.find('|') : std::string_view::npos;  // "prefill|decode step"
+  const std::size_t bar =
+      function ? type.find('|') : std::string_view::npos;  // "prefill|decode step"
   made.later = bar != std::string_view::npos ? session.strings.intern(type.substr(bar + 1)) : 0;
   type = type.substr(0, bar);
-  made.name = session.strings.intern(alone ? std::string(type) : made.path + " (" + std::string(type) + ")");
+  made.name = session.strings.intern(alone ? std::string(type)
+                                           : made.path + " (" + std::string(type) + ")");
   modules_.insert_or_assign(number, std::move(made));
 }
 
-void ModuleCalls::launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same, std::int64_t start_ns,
-                           MadeBy of) {
+void ModuleCalls::launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same,
+                           std::int64_t start_ns, MadeBy of) {
   launches_.push_back({launch, module, same, start_ns, of});
   if (of.what != MadeBy::kOperator || of.sequence == MadeBy::kNoNumber) return;
   std::vector<Operator>& known = operators_[of.thread];
-  if (known.empty() || known.back().sequence != of.sequence) known.push_back({of.sequence, module, start_ns});
+  if (known.empty() || known.back().sequence != of.sequence)
+    known.push_back({of.sequence, module, start_ns});
 }
 
-/// The first launch behind the beginning of the function's operator. A few operators launch nothing, many more mean
-/// that launches were not recorded.
+/// The first launch behind the beginning of the function's operator. A few operators launch
+/// nothing, many more mean that launches were not recorded.
 const ModuleCalls::Operator* ModuleCalls::maker_of(const Launched& function) const {
   constexpr std::uint32_t kMostSilent = 64;
   const auto known = operators_.find(function.of.thread);
   if (known == operators_.end() || function.of.sequence == MadeBy::kNoNumber) return nullptr;
-  const auto at = std::ranges::lower_bound(known->second, function.of.sequence, {}, &Operator::sequence);
+  const auto at =
+      std::ranges::lower_bound(known->second, function.of.sequence, {}, &Operator::sequence);
   const bool its = at != known->second.end() && at->start_ns < function.start_ns &&
                    at->sequence - function.of.sequence <= kMostSilent;
   return its ? &*at : nullptr;
@@ -86,7 +93,8 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
   const std::vector<std::uint32_t> numbers = found->second.chain;
   for (const std::uint32_t number : numbers) {
     if (modules_.at(number).function && !functions) continue;
-    const auto [at, fresh] = below_.try_emplace({chain, number}, kBelow + static_cast<std::uint32_t>(below_.size()));
+    const auto [at, fresh] =
+        below_.try_emplace({chain, number}, kBelow + static_cast<std::uint32_t>(below_.size()));
     if (fresh) {
       Module made = modules_.at(number);
       const Module& outer = modules_.at(chain);
@@ -100,17 +108,19 @@ std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool 
   return chain;
 }
 
-/// Gives the step its chain in the backward pass. On a thread of the engine, Python is what a function calls: compiled
-/// code, or a part of the forward pass that is made again. On others it calls the engine. A collective of
-/// DistributedDataParallel sums the gradients of many modules, and is of none.
-void ModuleCalls::place_function(const Launched& launched, bool engine, bool collective, Evaluated& last, Step& step,
-                                 model::Session& session) {
+/// Gives the step its chain in the backward pass. On a thread of the engine, Python is what a
+/// function calls: compiled code, or a part of the forward pass that is made again. On others it
+/// calls the engine. A collective of DistributedDataParallel sums the gradients of many modules,
+/// and is of none.
+void ModuleCalls::place_function(const Launched& launched, bool engine, bool collective,
+                                 Evaluated& last, Step& step, model::Session& session) {
   const auto& [launch, module, same, start_ns, of] = launched;
   const bool again = of.what == MadeBy::kOperator;
   if (again && !engine) return;
   const std::uint32_t around = engine || module == 0 ? kBackwardRoot : module;
   if (around == kBackwardRoot && !modules_.contains(kBackwardRoot))
-    modules_[kBackwardRoot] = {{kBackwardRoot}, {}, session.strings.intern(model::kBackward), 0, true, true};
+    modules_[kBackwardRoot] = {
+        {kBackwardRoot}, {}, session.strings.intern(model::kBackward), 0, true, true};
   if (collective) {
     step.module = around;
     step.same = last.around == around ? kMostLevels : 0;
@@ -126,7 +136,8 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, bool col
   }
   if (!again) {
     ++session.backward.all;
-    if (last.maker != kUnknown) ++(numbered ? session.backward.by_number : session.backward.by_place);
+    if (last.maker != kUnknown)
+      ++(numbered ? session.backward.by_number : session.backward.by_place);
   }
   step.module = below(around, last.maker, false);
   step.same = goes_on ? kMostLevels : 0;
@@ -156,13 +167,15 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
   std::unordered_set<std::uint32_t> collectives;  // launches
   if (by_launches)
     for (const model::Kernel& kernel : session.kernels)
-      if (kernel.launch >= from && model::is_nccl(session.strings.view(session.kernel_names[kernel.name].short_name)))
+      if (kernel.launch >= from &&
+          model::is_nccl(session.strings.view(session.kernel_names[kernel.name].short_name)))
         collectives.insert(kernel.launch);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
   auto known = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
     const model::Launch& launch = session.launches[i];
-    Step step{launch.start_ns, launch.end_ns == model::kOpen ? launch.start_ns : launch.end_ns, 0, 0};
+    Step step{launch.start_ns, launch.end_ns == model::kOpen ? launch.start_ns : launch.end_ns, 0,
+              0};
     if (known != launches_.end() && known->launch == i) {
       step.module = known->module;
       step.same = known->same;
@@ -171,7 +184,8 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
                        evaluated[launch.thread], step, session);
       ++known;
     }
-    if (const auto thread = threads.find(launch.thread); thread != threads.end()) thread->second.push_back(step);
+    if (const auto thread = threads.find(launch.thread); thread != threads.end())
+      thread->second.push_back(step);
   }
   place(std::move(threads), session);
 }
@@ -182,15 +196,18 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
   std::vector<bool> library;  // domains
   for (const model::Domain& domain : session.domains)
     library.push_back(model::is_library_domain(session.strings.view(domain.name)));
-  auto inside_calls = OpenRanges::of(session, threads, [&](std::uint32_t domain) { return library[domain]; });
-  for (auto& [number, program] : OpenRanges::of(session, threads, [&](std::uint32_t d) { return !library[d]; })) {
+  auto inside_calls =
+      OpenRanges::of(session, threads, [&](std::uint32_t domain) { return library[domain]; });
+  for (auto& [number, program] :
+       OpenRanges::of(session, threads, [&](std::uint32_t d) { return !library[d]; })) {
     std::vector<Step>& steps = threads[number];
     std::ranges::stable_sort(steps, {}, &Step::start_ns);
     widen(steps, inside_calls.at(number), session);
     std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
     std::vector<std::uint32_t> made;     // how many calls each of them has made so far
     std::vector<std::uint32_t> calls;    // their ranges
-    // Of a window, what the first launch finds may have begun before: nobody knows which step of a function it is in.
+    // Of a window, what the first launch finds may have begun before: nobody knows which step of a
+    // function it is in.
     bool begun = session.is_window();
     for (const Step& step : steps) {
       const bool between = program.move_to(step.start_ns, step.end_ns);
@@ -209,7 +226,8 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         made.resize(chain.size(), 1);
         if (same < chain.size()) {
           made.back() = 0;
-          if (same > 0 && ++made[same - 1] > 1 && modules_.at(chain[same - 1]).later != 0) --same;  // its next step
+          if (same > 0 && ++made[same - 1] > 1 && modules_.at(chain[same - 1]).later != 0)
+            --same;  // its next step
         }
         if (between) same = 0;
       }
@@ -222,7 +240,8 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
                                      : made[i] > 1 ? of.later
                                      : begun       ? either(session.strings, of.name, of.later)
                                                    : of.name;
-        if (i > 0 && modules_.at(modules[i - 1]).later != 0 && session.ranges[calls.back()].name == name) {
+        if (i > 0 && modules_.at(modules[i - 1]).later != 0 &&
+            session.ranges[calls.back()].name == name) {
           calls.push_back(calls.back());  // the step is a function of the same name
           continue;
         }
@@ -231,7 +250,9 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
         call.end_ns = step.end_ns;
         call.name = name;
         call.thread = number;
-        call.domain = of.backward ? backward_domain : inside == model::kNone ? 0 : session.ranges[inside].domain;
+        call.domain = of.backward              ? backward_domain
+                      : inside == model::kNone ? 0
+                                               : session.ranges[inside].domain;
         call.module = true;
         calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
         session.ranges.push_back(call);

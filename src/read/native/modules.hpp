@@ -31,12 +31,12 @@ class ModuleCalls {
  public:
   /// A module of a chain, or a function, whose name is `type`; `around`: 0, or one that was
   /// defined.
-  void define(std::uint32_t number, std::uint32_t around, std::string_view name, std::string_view type, bool function,
-              model::Session& session);
+  void define(std::uint32_t number, std::uint32_t around, std::string_view name,
+              std::string_view type, bool function, model::Session& session);
   /// session.launches[launch] was made in the chain that ends with `module`, 0 of none, at
   /// `start_ns` of any clock.
-  void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same, std::int64_t start_ns = 0,
-                wire::gpu::MadeBy of = {});
+  void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same,
+                std::int64_t start_ns = 0, wire::gpu::MadeBy of = {});
   /// session.launches[from + i] is at places[i] now, or nowhere.
   void moved(std::size_t from, const std::vector<std::uint32_t>& places) {
     for (Launched& one : launches_) one.launch = places[one.launch - from];
@@ -80,12 +80,13 @@ class ModuleCalls {
   };
   [[nodiscard]] const Operator* maker_of(const Launched& function) const;
   std::uint32_t below(std::uint32_t chain, std::uint32_t inner, bool functions);
-  void place_function(const Launched& launched, bool engine, bool collective, Evaluated& last, Step& step,
-                      model::Session& session);
+  void place_function(const Launched& launched, bool engine, bool collective, Evaluated& last,
+                      Step& step, model::Session& session);
 
   std::unordered_map<std::uint32_t, Module> modules_;
   std::vector<Launched> launches_;
-  std::unordered_map<std::uint16_t, std::vector<Operator>> operators_;  ///< by PyTorch's number of the thread
+  std::unordered_map<std::uint16_t, std::vector<Operator>>
+      operators_;  ///< by PyTorch's number of the thread
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> below_;
 };
 

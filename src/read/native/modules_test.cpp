@@ -19,7 +19,8 @@ struct Calls {
     modules.define(4, 1, "head", "Linear", false, session);
   }
   void launch(std::int64_t at, std::uint32_t module, std::uint32_t same, std::uint32_t thread = 0) {
-    if (module != 0) modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same);
+    if (module != 0)
+      modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same);
     session.launches.push_back({at, at + 5, thread, 0, 0});
   }
   void range(std::int64_t start, std::int64_t end, const char* name, const char* domain = "") {
@@ -40,8 +41,8 @@ struct Calls {
     for (const model::Range& range : session.ranges) {
       if (!range.module) continue;
       if (!text.empty()) text += ", ";
-      text += std::string(session.strings.view(range.name)) + " " + std::to_string(range.start_ns) + "-" +
-              std::to_string(range.end_ns);
+      text += std::string(session.strings.view(range.name)) + " " + std::to_string(range.start_ns) +
+              "-" + std::to_string(range.end_ns);
     }
     return text;
   }
@@ -54,7 +55,9 @@ TEST(ModuleCalls, FromTheFirstToTheLastLaunchOfACall) {
   calls.launch(10, 3, 0);
   calls.launch(20, 3, 3);
   calls.launch(30, 4, 1);
-  EXPECT_EQ(calls.placed(), "Model 10-35, model (Decoder) 10-25, model.layers.0 (Layer) 10-25, head (Linear) 30-35");
+  EXPECT_EQ(
+      calls.placed(),
+      "Model 10-35, model (Decoder) 10-25, model.layers.0 (Layer) 10-25, head (Linear) 30-35");
 }
 
 TEST(ModuleCalls, AnotherCallIsAnotherOccurrence) {
@@ -62,7 +65,9 @@ TEST(ModuleCalls, AnotherCallIsAnotherOccurrence) {
   calls.launch(10, 4, 0);
   calls.launch(20, 4, 1);  // Model went on, its head was called again
   calls.launch(30, 4, 0);
-  EXPECT_EQ(calls.placed(), "Model 10-25, head (Linear) 10-15, head (Linear) 20-25, Model 30-35, head (Linear) 30-35");
+  EXPECT_EQ(
+      calls.placed(),
+      "Model 10-25, head (Linear) 10-15, head (Linear) 20-25, Model 30-35, head (Linear) 30-35");
 }
 
 TEST(ModuleCalls, ALaunchOutsideEndsThemAndOneOfAnotherThreadDoesNot) {
@@ -101,9 +106,12 @@ TEST(ModuleCalls, TheyAreAroundRangesOfLibraries) {
   calls.launch(50, 3, 1);
   calls.launch(70, 4, 0);
   EXPECT_EQ(calls.placed(),
-            "Model 10-37, Model 38-55, model (Decoder) 50-55, model.layers.0 (Layer) 50-55, Model 68-90, head (Linear) "
+            "Model 10-37, Model 38-55, model (Decoder) 50-55, model.layers.0 (Layer) 50-55, Model "
+            "68-90, head (Linear) "
             "68-90");
-  EXPECT_EQ(calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name), "mine");
+  EXPECT_EQ(
+      calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name),
+      "mine");
 }
 
 TEST(ModuleCalls, AFunctionBetweenModulesKeepsTheirPath) {
@@ -111,7 +119,8 @@ TEST(ModuleCalls, AFunctionBetweenModulesKeepsTheirPath) {
   calls.modules.define(5, 2, "", "run_layers", true, calls.session);
   calls.modules.define(6, 5, "layers.1", "Layer", false, calls.session);
   calls.launch(10, 6, 0);
-  EXPECT_EQ(calls.placed(), "Model 10-15, model (Decoder) 10-15, run_layers 10-15, model.layers.1 (Layer) 10-15");
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, model (Decoder) 10-15, run_layers 10-15, model.layers.1 (Layer) 10-15");
 }
 
 TEST(ModuleCalls, AFunctionThatStepsBeginsAnewWithEachCallThatItMakes) {
@@ -125,8 +134,9 @@ TEST(ModuleCalls, AFunctionThatStepsBeginsAnewWithEachCallThatItMakes) {
   calls.launch(50, 6, 1);
   calls.launch(60, 5, 1);
   calls.launch(70, 6, 1);
-  EXPECT_EQ(calls.placed(),
-            "prefill 10-45, Model 20-35, decode step 50-65, Model 50-55, decode step 70-75, Model 70-75");
+  EXPECT_EQ(
+      calls.placed(),
+      "prefill 10-45, Model 20-35, decode step 50-65, Model 50-55, decode step 70-75, Model 70-75");
 }
 
 TEST(ModuleCalls, TheFirstStepInAWindowMayBeAny) {
@@ -138,7 +148,8 @@ TEST(ModuleCalls, TheFirstStepInAWindowMayBeAny) {
   calls.launch(20, 6, 1);
   calls.launch(30, 6, 0);
   EXPECT_EQ(calls.placed(),
-            "prefill or decode step 10-15, Model 10-15, decode step 20-25, Model 20-25, prefill 30-35, Model 30-35");
+            "prefill or decode step 10-15, Model 10-15, decode step 20-25, Model 20-25, prefill "
+            "30-35, Model 30-35");
 }
 
 TEST(ModuleCalls, AStepThatIsAFunctionOfItsNameIsOneWithIt) {
@@ -152,9 +163,10 @@ TEST(ModuleCalls, AStepThatIsAFunctionOfItsNameIsOneWithIt) {
   calls.launch(20, 8, 2);
   calls.launch(40, 6, 1);
   calls.launch(50, 6, 2);
-  EXPECT_EQ(calls.placed(),
-            "prefill 10-15, Model 10-15, prefill 20-25, Model 20-25, decode step 40-45, Model 40-45, "
-            "decode step 50-55, Model 50-55");
+  EXPECT_EQ(
+      calls.placed(),
+      "prefill 10-15, Model 10-15, prefill 20-25, Model 20-25, decode step 40-45, Model 40-45, "
+      "decode step 50-55, Model 50-55");
 }
 
 TEST(ModuleCalls, WhatWasNeverDefinedIsNoModule) {
@@ -165,7 +177,8 @@ TEST(ModuleCalls, WhatWasNeverDefinedIsNoModule) {
   EXPECT_EQ(calls.placed(), "lost (Lost) 20-25");
 }
 
-// The thread of autograd's engine runs no Python: its launches have the numbers of the operators that made them.
+// The thread of autograd's engine runs no Python: its launches have the numbers of the operators
+// that made them.
 struct Backward : Calls {
   using MadeBy = wire::gpu::MadeBy;
   void forward(std::int64_t at, std::uint32_t module, std::uint32_t same, std::uint32_t sequence) {
@@ -174,7 +187,8 @@ struct Backward : Calls {
   void function(std::int64_t at, std::uint32_t sequence, std::uint16_t of = 7) {
     note(at, 1, 0, 0, {sequence, of, MadeBy::kFunction});
   }
-  void note(std::int64_t at, std::uint32_t thread, std::uint32_t module, std::uint32_t same, MadeBy of) {
+  void note(std::int64_t at, std::uint32_t thread, std::uint32_t module, std::uint32_t same,
+            MadeBy of) {
     modules.launched(static_cast<std::uint32_t>(session.launches.size()), module, same, at, of);
     session.launches.push_back({at, at + 5, thread, 0, 0});
   }
@@ -190,14 +204,18 @@ TEST(ModuleCalls, TheBackwardPassIsInTheModulesOfItsOperators) {
   calls.function(50, 3);
   calls.function(60, calls.kSums);
   calls.function(70, 1);
-  EXPECT_EQ(calls.placed(),
-            "Model 10-25, model (Decoder) 10-15, model.layers.0 (Layer) 10-15, head (Linear) 20-25, backward 40-75, "
-            "Model 50-75, head (Linear) 50-65, model (Decoder) 70-75, model.layers.0 (Layer) 70-75");
   EXPECT_EQ(
-      calls.session.backward.text("launch"),
-      "backward pass by module: 75.0 % of 4 launches by sequence number, 25.0 % by the function before them, 0.0 % "
-      "unknown");
-  EXPECT_EQ(calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name), "nn.Module");
+      calls.placed(),
+      "Model 10-25, model (Decoder) 10-15, model.layers.0 (Layer) 10-15, head (Linear) 20-25, "
+      "backward 40-75, "
+      "Model 50-75, head (Linear) 50-65, model (Decoder) 70-75, model.layers.0 (Layer) 70-75");
+  EXPECT_EQ(calls.session.backward.text("launch"),
+            "backward pass by module: 75.0 % of 4 launches by sequence number, 25.0 % by the "
+            "function before them, 0.0 % "
+            "unknown");
+  EXPECT_EQ(
+      calls.session.strings.view(calls.session.domains[calls.session.ranges.back().domain].name),
+      "nn.Module");
 }
 
 TEST(ModuleCalls, NumbersThatGrowBeginAnotherBackwardPass) {
@@ -208,7 +226,8 @@ TEST(ModuleCalls, NumbersThatGrowBeginAnotherBackwardPass) {
   calls.forward(40, 4, 0, 2);
   calls.function(50, 2);
   EXPECT_EQ(calls.placed(),
-            "Model 10-15, head (Linear) 10-15, Model 40-45, head (Linear) 40-45, backward 20-35, Model 20-35, "
+            "Model 10-15, head (Linear) 10-15, Model 40-45, head (Linear) 40-45, backward 20-35, "
+            "Model 20-35, "
             "head (Linear) 20-35, backward 50-55, Model 50-55, head (Linear) 50-55");
 }
 
@@ -222,7 +241,8 @@ TEST(ModuleCalls, ACollectiveOfTheBackwardPassIsOfNoModule) {
       {.short_name = calls.session.strings.intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL")});
   calls.session.kernels.push_back({.launch = 2});
   EXPECT_EQ(calls.placed(),
-            "Model 10-15, head (Linear) 10-15, backward 20-45, Model 20-25, head (Linear) 20-25, Model 40-45, head "
+            "Model 10-15, head (Linear) 10-15, backward 20-45, Model 20-25, head (Linear) 20-25, "
+            "Model 40-45, head "
             "(Linear) 40-45");
 }
 
@@ -234,7 +254,8 @@ TEST(ModuleCalls, WhatNoRecordedOperatorMadeIsUnknown) {
   calls.function(30, 101);
   calls.function(40, 100, 8);  // of another thread
   EXPECT_EQ(calls.placed(),
-            "Model 10-15, head (Linear) 10-15, Model 90-95, head (Linear) 90-95, backward 20-25, backward "
+            "Model 10-15, head (Linear) 10-15, Model 90-95, head (Linear) 90-95, backward 20-25, "
+            "backward "
             "30-45");
   EXPECT_EQ(calls.session.backward.by_number, 0u);
 }
@@ -247,7 +268,8 @@ TEST(ModuleCalls, PythonBelowTheEngineIsInTheModuleOfTheFunction) {
   calls.note(20, 1, 5, 0, {1, 7, Backward::MadeBy::kFunction});
   calls.note(30, 1, 6, 0, {9, 8, Backward::MadeBy::kOperator, 1});
   EXPECT_EQ(calls.placed(),
-            "Model 10-15, head (Linear) 10-15, backward 20-35, Model 20-35, head (Linear) 20-35, [mm, relu] 20-25, "
+            "Model 10-15, head (Linear) 10-15, backward 20-35, Model 20-35, head (Linear) 20-35, "
+            "[mm, relu] 20-25, "
             "Layer 30-35");
 }
 
@@ -256,7 +278,8 @@ TEST(ModuleCalls, PythonThatCallsTheEngineIsAroundIt) {
   calls.modules.define(5, 0, "", "train", true, calls.session);
   calls.forward(10, 4, 0, 1);
   calls.note(20, 0, 5, 0, {1, 7, Backward::MadeBy::kFunction});
-  EXPECT_EQ(calls.placed(), "Model 10-15, head (Linear) 10-15, train 20-25, Model 20-25, head (Linear) 20-25");
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, head (Linear) 10-15, train 20-25, Model 20-25, head (Linear) 20-25");
 }
 
 TEST(ModuleCalls, RangesOfEmitNvtxTellMore) {

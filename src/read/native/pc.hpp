@@ -19,7 +19,8 @@ class PcReader {
   /// Puts samples of launches[from ...] into the session, when those are in their final places.
   /// `names`: the stream's names, as indexes into Session::kernel_names. `where` names the file in
   /// losses.
-  void finish(const std::string& where, std::size_t from, const std::unordered_map<std::uint32_t, std::uint32_t>& names,
+  void finish(const std::string& where, std::size_t from,
+              const std::unordered_map<std::uint32_t, std::uint32_t>& names,
               model::Session& session) const;
 
  private:

@@ -41,16 +41,18 @@ std::map<int, std::uint64_t> refusals_in(const fs::path& folder) {
   std::map<int, std::uint64_t> found;
   for (const fs::path& link : entries_in(folder, wire::native::kRefusedSuffix)) {
     std::error_code unread;
-    if (const auto why = base::to_int(fs::read_symlink(link, unread).string())) ++found[static_cast<int>(*why)];
+    if (const auto why = base::to_int(fs::read_symlink(link, unread).string()))
+      ++found[static_cast<int>(*why)];
   }
   return found;
 }
 
-// Later runs of the program, which took the passes that the first one lacked: relaunch-2, relaunch-3 ... beside its
-// captures.
+// Later runs of the program, which took the passes that the first one lacked: relaunch-2,
+// relaunch-3 ... beside its captures.
 std::vector<fs::path> relaunches_of(const fs::path& folder) {
   std::vector<fs::path> found;
-  if (folder.filename().string().starts_with("relaunch-")) return found;  // a link would lead back for ever
+  if (folder.filename().string().starts_with("relaunch-"))
+    return found;  // a link would lead back for ever
   for (const fs::path& place : {folder, folder / "native"}) {
     std::error_code error;
     for (int run = 2; fs::is_directory(place / fmt::format("relaunch-{}", run), error); ++run)
@@ -81,9 +83,10 @@ void set_clock(model::Session& session, const wire::native::FileHeader& header) 
 
 /// From the program's start to its exit, and longer where processes of it live on.
 void set_span(const wire::launched::Launched& launched, model::Session& session) {
-  session.begin_ns = session.end_ns = launched.start_ns > 0       ? launched.start_ns
-                                      : session.processes.empty() ? 0
-                                                                  : session.processes.front().start_ns;
+  session.begin_ns = session.end_ns = launched.start_ns > 0 ? launched.start_ns
+                                      : session.processes.empty()
+                                          ? 0
+                                          : session.processes.front().start_ns;
   session.end_ns = std::max(session.end_ns, launched.end_ns);
   for (const model::Process& process : session.processes) {
     session.begin_ns = std::min(session.begin_ns, process.start_ns);
@@ -101,7 +104,8 @@ wire::launched::Launched launched_in(const fs::path& folder) {
   return {};
 }
 
-/// The machine has one clock: UTC less CLOCK_MONOTONIC is the same for all its processes, but for small corrections.
+/// The machine has one clock: UTC less CLOCK_MONOTONIC is the same for all its processes, but for
+/// small corrections.
 void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
   constexpr double kApart_ns = 60e9;
   std::optional<double> first;
@@ -110,7 +114,8 @@ void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
   for (const Opened& file : files) {
     if (file.bytes.size() < sizeof(wire::native::FileHeader)) continue;
     const auto header = head_of(file.bytes);
-    const double boot_ns = static_cast<double>(header.realtime_ns) - static_cast<double>(header.monotonic_ns);
+    const double boot_ns =
+        static_cast<double>(header.realtime_ns) - static_cast<double>(header.monotonic_ns);
     const double by = std::abs(boot_ns - first.value_or(boot_ns));
     if (!first) first = boot_ns;
     apart += by > kApart_ns ? 1 : 0;
@@ -118,17 +123,21 @@ void compare_clocks(const std::vector<Opened>& files, model::Session& session) {
   }
   if (apart > 0)
     session.losses.push_back({"clocks_apart", apart,
-                              base::counted(apart, "process") + " with a clock up to " + base::format_ns(most) +
+                              base::counted(apart, "process") + " with a clock up to " +
+                                  base::format_ns(most) +
                                   " from that of the first, which may be the wrong one."});
 }
 
-/// The windows in which the program was recorded, in their order; none where it was from begin to end.
+/// The windows in which the program was recorded, in their order; none where it was from begin to
+/// end.
 std::vector<fs::path> windows_of(const fs::path& folder) {
   std::vector<std::pair<std::uint64_t, fs::path>> found;
-  if (folder.filename().string().starts_with(wire::control::kWindow)) return {};  // a link would lead back for ever
+  if (folder.filename().string().starts_with(wire::control::kWindow))
+    return {};  // a link would lead back for ever
   for (const fs::path& place : {folder, folder / "native"}) {
     std::error_code error;
-    for (fs::directory_iterator entry(place, error), end; !error && entry != end; entry.increment(error)) {
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end;
+         entry.increment(error)) {
       const std::string name = entry->path().filename().string();
       if (!name.starts_with(wire::control::kWindow) || entry->is_symlink(error)) continue;
       if (const auto number = base::to_uint(name.substr(sizeof wire::control::kWindow - 1)))
@@ -142,9 +151,10 @@ std::vector<fs::path> windows_of(const fs::path& folder) {
   return folders;
 }
 
-/// A window ends when its recording was told to: what a thread was about to write came a little later, and what was
-/// open goes on unseen. How many ranges were.
-std::uint64_t cut_to_window(const wire::launched::Launched& launched, bool keep_begins, model::Session& session) {
+/// A window ends when its recording was told to: what a thread was about to write came a little
+/// later, and what was open goes on unseen. How many ranges were.
+std::uint64_t cut_to_window(const wire::launched::Launched& launched, bool keep_begins,
+                            model::Session& session) {
   if (launched.end_ns == 0) return 0;
   session.begin_ns = launched.start_ns;
   session.end_ns = launched.end_ns;
@@ -172,8 +182,8 @@ RangeKey key_of(const model::Session& session, const model::Range& range) {
   return {session.processes[thread.process].pid, thread.tid, range.start_ns};
 }
 
-/// Of windows that follow each other without a gap: a range that goes on is in each of them, cut at its end, and
-/// whole in the last. How many of the others were taken away.
+/// Of windows that follow each other without a gap: a range that goes on is in each of them, cut at
+/// its end, and whole in the last. How many of the others were taken away.
 std::uint64_t join_ranges(std::span<model::Session> windows) {
   std::set<RangeKey> whole;
   std::uint64_t taken = 0;
@@ -194,15 +204,18 @@ std::uint64_t join_ranges(std::span<model::Session> windows) {
     taken += window.ranges.size() - kept;
     window.ranges.resize(kept);
     for (model::PayloadField& field : window.payload_fields) field.range = places[field.range];
-    std::erase_if(window.payload_fields, [](const model::PayloadField& field) { return field.range == model::kNone; });
+    std::erase_if(window.payload_fields,
+                  [](const model::PayloadField& field) { return field.range == model::kNone; });
     whole.merge(before);
   }
   return taken;
 }
 
-/// What ranges may be asked for beside themselves, of a folder of large captures; nothing where all of them are needed:
-/// counters, pauses, graphs and samples of a GPU belong to ranges in ways that are not looked at here.
-std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std::set<std::uint32_t>& left_out,
+/// What ranges may be asked for beside themselves, of a folder of large captures; nothing where all
+/// of them are needed: counters, pauses, graphs and samples of a GPU belong to ranges in ways that
+/// are not looked at here.
+std::optional<Thinning> thinning_of(const fs::path& path, bool folder,
+                                    const std::set<std::uint32_t>& left_out,
                                     const Options& options) {
   Thinning how{options.listed, {}, {}};
   model::Session beside;
@@ -215,7 +228,8 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std
       !beside.samples.empty())
     return std::nullopt;
   for (const model::Launch& call : beside.launches) {
-    std::vector<std::int64_t>& all = how.moments[beside.processes[beside.threads[call.thread].process].pid].of_process;
+    std::vector<std::int64_t>& all =
+        how.moments[beside.processes[beside.threads[call.thread].process].pid].of_process;
     all.push_back(call.start_ns);
     if (call.end_ns != model::kOpen) all.push_back(call.end_ns);
   }
@@ -223,8 +237,10 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std
     const model::CpuThread& of = beside.cpu.threads[thread];
     return how.moments[of.pid].of_thread[of.tid];
   };
-  for (const model::CpuSample& sample : beside.cpu.samples) of_thread(sample.thread).push_back(sample.at_ns);
-  for (const model::CpuCount& count : beside.cpu.counts) of_thread(count.thread).push_back(count.at_ns);
+  for (const model::CpuSample& sample : beside.cpu.samples)
+    of_thread(sample.thread).push_back(sample.at_ns);
+  for (const model::CpuCount& count : beside.cpu.counts)
+    of_thread(count.thread).push_back(count.at_ns);
   for (const model::CpuWait& wait : beside.cpu.waits) {
     of_thread(wait.thread).push_back(wait.start_ns);
     of_thread(wait.thread).push_back(wait.end_ns);
@@ -237,7 +253,9 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder, const std
   how.release = [page](std::span<const std::byte> done) {
     const auto from = (reinterpret_cast<std::uintptr_t>(done.data()) + page - 1) / page * page;
     const auto to = reinterpret_cast<std::uintptr_t>(done.data() + done.size()) / page * page;
-    if (from < to) (void)::madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);  // a private file map
+    if (from < to)
+      (void)::madvise(reinterpret_cast<void*>(from), to - from,
+                      MADV_DONTNEED);  // a private file map
   };
   return how;
 }
@@ -254,7 +272,8 @@ static bool sniff(std::span<const std::byte> head, const fs::path& path) {
 
 static base::Result<model::Session> read(const fs::path& path, const Options& options);
 
-static base::Result<model::Session> read_windows(const std::vector<fs::path>& windows, const Options& options) {
+static base::Result<model::Session> read_windows(const std::vector<fs::path>& windows,
+                                                 const Options& options) {
   std::vector<model::Session> sessions;
   std::vector<model::Window> all;
   std::vector<model::Loss> unread;
@@ -271,21 +290,29 @@ static base::Result<model::Session> read_windows(const std::vector<fs::path>& wi
   }
   std::uint64_t taken = 0;
   for (std::size_t first = 0, next = 0; first < sessions.size(); first = next) {
-    for (next = first + 1; next < sessions.size() && sessions[next].begin_ns == sessions[next - 1].end_ns;) ++next;
+    for (next = first + 1;
+         next < sessions.size() && sessions[next].begin_ns == sessions[next - 1].end_ns;)
+      ++next;
     taken += join_ranges(std::span(sessions).subspan(first, next - first));
   }
-  std::int64_t end_ns = sessions.empty() ? 0 : sessions.front().end_ns;  // of the windows, one behind the other
-  for (std::size_t i = 1; i < sessions.size(); ++i) {  // join() lays clocks beside each other by their anchors
+  std::int64_t end_ns =
+      sessions.empty() ? 0 : sessions.front().end_ns;  // of the windows, one behind the other
+  for (std::size_t i = 1; i < sessions.size();
+       ++i) {  // join() lays clocks beside each other by their anchors
     model::Clock &clock = sessions[i].clock, &first = sessions.front().clock;
-    clock.anchor_ns = clock.anchor_unix_ns - (first.anchor_unix_ns - first.anchor_ns) - (end_ns - sessions[i].begin_ns);
+    clock.anchor_ns = clock.anchor_unix_ns - (first.anchor_unix_ns - first.anchor_ns) -
+                      (end_ns - sessions[i].begin_ns);
     end_ns += sessions[i].end_ns - sessions[i].begin_ns;
   }
   auto session = join(std::move(sessions));
   session.windows = std::move(all);
   order_ranges(session);
   for (model::Loss& loss : session.losses)
-    if (loss.kind == "window_edge") loss.count -= std::min(loss.count, 2 * taken);  // both edges of each
-  std::erase_if(session.losses, [](const model::Loss& loss) { return loss.kind == "window_edge" && loss.count == 0; });
+    if (loss.kind == "window_edge")
+      loss.count -= std::min(loss.count, 2 * taken);  // both edges of each
+  std::erase_if(session.losses, [](const model::Loss& loss) {
+    return loss.kind == "window_edge" && loss.count == 0;
+  });
   session.losses.insert(session.losses.end(), unread.begin(), unread.end());
   return session;
 }
@@ -294,11 +321,13 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   if (folder)
-    if (const auto windows = windows_of(path); !windows.empty()) return read_windows(windows, options);
+    if (const auto windows = windows_of(path); !windows.empty())
+      return read_windows(windows, options);
   std::vector<Opened> files;
   Losses losses;
   std::uint64_t refused = 0;
-  std::set<std::uint32_t> left_out;  // processes whose GPU work is not read: of other ranks, and of --overhead
+  std::set<std::uint32_t>
+      left_out;  // processes whose GPU work is not read: of other ranks, and of --overhead
   std::uint64_t budgeted = 0;
   for (const fs::path& file : folder ? captures_in(path) : std::vector<fs::path>{path}) {
     auto mapping = base::Mapping::open(file);
@@ -314,15 +343,16 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
       left_out.insert(header.pid);
       continue;
     }
-    if ((header.flags & wire::native::kOverhead) != 0 && left_out.insert(header.pid).second) ++budgeted;
+    if ((header.flags & wire::native::kOverhead) != 0 && left_out.insert(header.pid).second)
+      ++budgeted;
     files.push_back({std::move(*mapping), used, file.string(), header.monotonic_ns});
   }
   // Parents before children, and images of one process in their order.
   std::ranges::stable_sort(files, {}, &Opened::start_ns);
   model::Session session;
   if (folder) compare_clocks(files, session);
-  // A range takes 16 bytes of a capture or more. What is reserved and not used costs nothing; what is not reserved is
-  // copied.
+  // A range takes 16 bytes of a capture or more. What is reserved and not used costs nothing; what
+  // is not reserved is copied.
   std::size_t bytes = 0;
   for (const Opened& file : files) bytes += file.bytes.size();
   session.ranges.reserve(std::min<std::size_t>(bytes / 16, std::size_t{1} << 25));
@@ -332,9 +362,11 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   base::Error last;
   std::string tool, schema;
   for (const Opened& file : files) {
-    const auto read = read_trace(file.bytes, file.where, session, losses, thinning ? &*thinning : nullptr);
+    const auto read =
+        read_trace(file.bytes, file.where, session, losses, thinning ? &*thinning : nullptr);
     if (!read) {
-      if (!folder || read.error().what.starts_with("native-trace")) return base::fail(base::Result<void>(read));
+      if (!folder || read.error().what.starts_with("native-trace"))
+        return base::fail(base::Result<void>(read));
       last = read.error();
       ++refused;
       continue;
@@ -350,19 +382,24 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
     session.losses.push_back(
         {"no_capture_file", count,
          base::counted(count, "process") +
-             " loaded rangescope's library but could not create a capture file: " + std::strerror(why)});
+             " loaded rangescope's library but could not create a capture file: " +
+             std::strerror(why)});
   const wire::launched::Launched launched = folder ? launched_in(path) : wire::launched::Launched();
   if (session.processes.empty() && launched.start_ns == 0) {
     if (!last.what.empty()) return tl::make_unexpected(last);
     if (!session.losses.empty()) {
-      session.sources.push_back({path.string(), std::string(kReader.name), {}, {}, model::Maker::kRangescope});
+      session.sources.push_back(
+          {path.string(), std::string(kReader.name), {}, {}, model::Maker::kRangescope});
       return session;
     }
-    return base::fail(base::Code::kNoInput, "there is no native capture in this folder", path.string());
+    return base::fail(base::Code::kNoInput, "there is no native capture in this folder",
+                      path.string());
   }
-  session.sources.push_back({path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
+  session.sources.push_back(
+      {path.string(), std::string(kReader.name), tool, schema, model::Maker::kRangescope});
   losses.add("gpu_unavailable", budgeted,
-             "processes were recorded by rangescope 0.2 with a budget for tracing: the windows of their GPU work are "
+             "processes were recorded by rangescope 0.2 with a budget for tracing: the windows of "
+             "their GPU work are "
              "not read");
   losses.add("unreadable_captures", refused, "files that could not be opened or are not captures");
   order_ranges(session);
@@ -374,10 +411,12 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   if (launched.window > 0) {
     session.windows.push_back({launched.window, launched.ran_ns, 0});
   }
-  if (folder && options.kernels) read_gpu_files(launched.window > 0 ? path.parent_path() : path, left_out, session);
+  if (folder && options.kernels)
+    read_gpu_files(launched.window > 0 ? path.parent_path() : path, left_out, session);
   if (folder && options.kernels) read_sample_files(path, session);
   set_span(launched, session);
-  if (session.clock.kind.empty()) session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
+  if (session.clock.kind.empty())
+    session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
   if (folder && options.kernels) read_cpu_files(path, session);
   if (folder) note_cuda_error(path, session);
   if (launched.window > 0) {

@@ -16,7 +16,8 @@ namespace native_reader_test {
 namespace fs = std::filesystem;
 
 std::string capture() {
-  auto bytes = base::read_file(std::string(base::source_dir) + "/tests/golden/native/v1_zoo_0.rstrace");
+  auto bytes =
+      base::read_file(std::string(base::source_dir) + "/tests/golden/native/v1_zoo_0.rstrace");
   EXPECT_TRUE(bytes);
   return std::move(*bytes);
 }
@@ -45,7 +46,8 @@ TEST(NativeReader, ClocksThatStandApartAreTold) {
   }
 }
 
-// Its GPU file holds windows that were chosen over the whole run, and kernels whose ends CUPTI got wrong.
+// Its GPU file holds windows that were chosen over the whole run, and kernels whose ends CUPTI got
+// wrong.
 TEST(NativeReader, OfACaptureWithABudgetForTracingTheRangesAreRead) {
   const fs::path golden = fs::path(base::source_dir) / "tests/golden/native-gpu/launch";
   const base::TemporaryFolder folder("rangescope-budget");
@@ -70,7 +72,8 @@ TEST(NativeReader, OfACaptureWithABudgetForTracingTheRangesAreRead) {
 TEST(NativeReader, RelaunchesThatLinkBackAreReadOnce) {
   const base::TemporaryFolder folder("rangescope-relaunch");
   EXPECT_TRUE(base::write_file(folder.path() / "1.0.rstrace", capture()));
-  for (const char* name : {"relaunch-2", "relaunch-3"}) fs::create_directory_symlink(".", folder.path() / name);
+  for (const char* name : {"relaunch-2", "relaunch-3"})
+    fs::create_directory_symlink(".", folder.path() / name);
   EXPECT_TRUE(kReader.read(folder.path(), {}));
 }
 

@@ -1,10 +1,11 @@
-// Calls of Python's functions and of torch.nn.Modules as ranges, told by CPU samples alone: for a program that launches
-// nothing on a GPU, as those of modules.hpp are for one that does.
+// Calls of Python's functions and of torch.nn.Modules as ranges, told by CPU samples alone: for a
+// program that launches nothing on a GPU, as those of modules.hpp are for one that does.
 //
-// A call is what follows each other on a thread in the same chain of functions and modules, samples and waits: from
-// half an interval before the first to half an interval after the last, never across a begin or end of a range of the
-// program. Two calls between which no sample came are one. A module has no path here, for chains name functions, no
-// objects: it is called by the class whose `forward` it runs, which CPython 3.11 and later name.
+// A call is what follows each other on a thread in the same chain of functions and modules, samples
+// and waits: from half an interval before the first to half an interval after the last, never
+// across a begin or end of a range of the program. Two calls between which no sample came are one.
+// A module has no path here, for chains name functions, no objects: it is called by the class whose
+// `forward` it runs, which CPython 3.11 and later name.
 //
 // Linear in stacks and samples, and 0.2 us a pattern and function of Python.
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace rangescope::read::native {
 
-/// Which become ranges, by the lines of the stream's description (wire/cpu.hpp); none where it names none.
+/// Which become ranges, by the lines of the stream's description (wire/cpu.hpp); none where it
+/// names none.
 struct PythonRegions {
   bool wanted = false;
   std::size_t levels = 64;
@@ -26,7 +28,8 @@ struct PythonRegions {
   void take(std::string_view key, std::string_view value);
 };
 
-/// Behind the threads' links. Threads that the session lacks are added. Nothing where the session has launches.
+/// Behind the threads' links. Threads that the session lacks are added. Nothing where the session
+/// has launches.
 void add_sampled_calls(PythonRegions wanted, model::Session& session);
 
 }  // namespace rangescope::read::native

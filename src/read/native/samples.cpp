@@ -54,8 +54,9 @@ model::SampledMetric metric_of(const std::string& name) {
   else if (name.starts_with("nvml__"))
     metric.kind = SampleKind::kMean;
   static constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
-      {"nvml__energy.sum", "J"},         {"nvml__sm_clock.avg", "Hz"},     {"nvml__memory_clock.avg", "Hz"},
-      {"nvml__temperature.avg", "degC"}, {"nvml__throttled.avg", "ratio"}, {"nvml__memory_used.max", "byte"}};
+      {"nvml__energy.sum", "J"},        {"nvml__sm_clock.avg", "Hz"},
+      {"nvml__memory_clock.avg", "Hz"}, {"nvml__temperature.avg", "degC"},
+      {"nvml__throttled.avg", "ratio"}, {"nvml__memory_used.max", "byte"}};
   for (const auto& [known, unit] : kUnits)
     if (name == known) metric.unit = unit;
   return metric;
@@ -67,10 +68,12 @@ class Reader {
       : file_(file), where_(std::move(where)), session_(session) {}
 
   base::Result<void> run() {
-    auto blocks = TRY(BlockReader::open(file_, where_, format::kMagic, format::kVersion, "a stream of samples"));
+    auto blocks = TRY(
+        BlockReader::open(file_, where_, format::kMagic, format::kVersion, "a stream of samples"));
     // The GPU's timer is about the time since 1970.
-    stream_.offset_ns = static_cast<std::int64_t>(static_cast<std::uint64_t>(blocks.head().monotonic_ns) -
-                                                  static_cast<std::uint64_t>(blocks.head().realtime_ns));
+    stream_.offset_ns =
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(blocks.head().monotonic_ns) -
+                                  static_cast<std::uint64_t>(blocks.head().realtime_ns));
     Block block;
     while (blocks.next(block)) {
       switch (block.type) {
@@ -103,8 +106,10 @@ class Reader {
       if (key == "uuid") stream_.uuid = value;
       if (key == "name") stream_.name = value;
       if (key == "chip") stream_.chip = value;
-      if (key == "interval_ns") stream_.interval_ns = std::max<std::int64_t>(base::to_int(value).value_or(0), 0);
-      if (key == "metric" && stream_.metrics.size() < format::kMostMetrics) stream_.metrics.push_back(metric_of(value));
+      if (key == "interval_ns")
+        stream_.interval_ns = std::max<std::int64_t>(base::to_int(value).value_or(0), 0);
+      if (key == "metric" && stream_.metrics.size() < format::kMostMetrics)
+        stream_.metrics.push_back(metric_of(value));
     }
     if (!stream_.other_clock) stream_.offset_ns = 0;
   }
@@ -122,7 +127,8 @@ class Reader {
       // The first one behind a gap may begin before the last one ended (seen on an H200 at 10 kHz).
       if (starts[i] < last_ns_ && ends[i] > last_ns_) starts[i] = last_ns_;
       // In order, without overlap, and not absurdly long.
-      const bool good = starts[i] >= last_ns_ && ends[i] > starts[i] && ends[i] - starts[i] < std::int64_t{1} << 50 &&
+      const bool good = starts[i] >= last_ns_ && ends[i] > starts[i] &&
+                        ends[i] - starts[i] < std::int64_t{1} << 50 &&
                         ends[i] < std::int64_t{1} << 62;
       kept[i] = good ? 1 : 0;
       if (!good) {
@@ -134,11 +140,12 @@ class Reader {
       stream_.end_ns.push_back(ends[i]);
     }
     for (std::size_t m = 0; m < metrics; ++m) {
-      const bool percent =
-          model::is_percent(model::metric_unit(stream_.metrics[m].name, model::UnitSpelling::kNcu2025));
+      const bool percent = model::is_percent(
+          model::metric_unit(stream_.metrics[m].name, model::UnitSpelling::kNcu2025));
       const auto values = column<float>(raw, 16 * items + 4 * m * items, items);
       for (std::size_t i = 0; i < items; ++i)
-        if (kept[i] != 0) stream_.metrics[m].values.push_back(plausible(values[i]) * (percent ? 0.01F : 1.0F));
+        if (kept[i] != 0)
+          stream_.metrics[m].values.push_back(plausible(values[i]) * (percent ? 0.01F : 1.0F));
     }
   }
   static float plausible(float value) {
@@ -150,27 +157,35 @@ class Reader {
     if (raw.size() < sizeof event) return;
     std::memcpy(&event, raw.data(), sizeof event);
     const std::string text = base::printable(raw.substr(sizeof event));
-    const std::string device = base::printable(stream_.name + (stream_.uuid.empty() ? "" : " (" + stream_.uuid + ")"));
+    const std::string device =
+        base::printable(stream_.name + (stream_.uuid.empty() ? "" : " (" + stream_.uuid + ")"));
     switch (event.kind) {
       case format::EventKind::kOverflow:
-        lose("samples_overflow", 0,
-             "Samples of " + device + " were lost (" + text + "): sample less often, --sample 1ms.");
+        lose(
+            "samples_overflow", 0,
+            "Samples of " + device + " were lost (" + text + "): sample less often, --sample 1ms.");
         break;
       case format::EventKind::kFailed:
-        lose("sampling_ended", 1, "Sampling of " + device + " ended before the program did: " + text + ".");
+        lose("sampling_ended", 1,
+             "Sampling of " + device + " ended before the program did: " + text + ".");
         break;
       case format::EventKind::kCoarser:
         lose("samples_merged", event.count,
-             fmt::format("Samples of {} were merged, {} to one, to keep within the size of the file.", device,
-                         event.count));
+             fmt::format(
+                 "Samples of {} were merged, {} to one, to keep within the size of the file.",
+                 device, event.count));
         break;
       case format::EventKind::kAside:
         if (event.count == 1 && std::exchange(aside_, true) == false)
           lose("not_sampled", 1,
-               device + " was not sampled while the program's own counters (--metrics) held it: ranges that were " +
+               device +
+                   " was not sampled while the program's own counters (--metrics) held it: ranges "
+                   "that were " +
                    "measured then have those.");
         break;
-      case format::EventKind::kUnavailable: lose("not_sampled", 1, unavailable(device, text)); break;
+      case format::EventKind::kUnavailable:
+        lose("not_sampled", 1, unavailable(device, text));
+        break;
     }
   }
 
@@ -178,33 +193,39 @@ class Reader {
   void end(const std::string& text) {
     ended_ = true;
     const auto at = text.find("lead_ns ");
-    const auto lead = at == std::string::npos ? std::nullopt : base::to_int(std::string_view(text).substr(at + 8));
+    const auto lead = at == std::string::npos ? std::nullopt
+                                              : base::to_int(std::string_view(text).substr(at + 8));
     if (!lead || !stream_.other_clock) return;
     constexpr std::int64_t kSecond_ns = 1'000'000'000;
-    if (stream_.offset_ns > *lead || *lead - kSecond_ns > stream_.offset_ns) stream_.offset_ns = *lead;
+    if (stream_.offset_ns > *lead || *lead - kSecond_ns > stream_.offset_ns)
+      stream_.offset_ns = *lead;
   }
 
   static std::string unavailable(const std::string& device, const std::string& why) {
     std::string cure;
     if (why.starts_with("busy"))
       cure =
-          " Another profiler or monitor (DCGM, Nsight, another run of rangescope) holds its counters: stop it, or "
+          " Another profiler or monitor (DCGM, Nsight, another run of rangescope) holds its "
+          "counters: stop it, or "
           "pause it (dcgmi profile --pause).";
     if (why.starts_with("denied"))
       cure =
           " The driver lets only the administrator read counters: run as root, or set "
           "NVreg_RestrictProfilingToAdminUsers=0.";
-    if (why.starts_with("old")) cure = " It needs a GPU of the GA10x generation or newer: use --metrics.";
+    if (why.starts_with("old"))
+      cure = " It needs a GPU of the GA10x generation or newer: use --metrics.";
     return "The counters of " + device + " were not sampled: " + why + "." + cure;
   }
 
   void finish() {
     if (torn_ > 0)
       lose("torn_samples", torn_,
-           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_, torn_));
+           fmt::format("{}: the last {} bytes are torn or damaged and were cut off.", where_,
+                       torn_));
     if (damaged_ > 0)
       lose("damaged_samples", damaged_,
-           fmt::format("{}: {} out of order or damaged.", where_, base::counted(damaged_, "sample")));
+           fmt::format("{}: {} out of order or damaged.", where_,
+                       base::counted(damaged_, "sample")));
     if (described_ && !ended_ && torn_ == 0)
       lose("sampling_ended", 1,
            "The sampling process of " + base::printable(stream_.name) +
@@ -230,7 +251,8 @@ class Reader {
 
 }  // namespace
 
-base::Result<void> read_samples(std::span<const std::byte> file, const std::string& where, model::Session& session) {
+base::Result<void> read_samples(std::span<const std::byte> file, const std::string& where,
+                                model::Session& session) {
   return Reader(file, where, session).run();
 }
 

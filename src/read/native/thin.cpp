@@ -27,11 +27,13 @@ void Thinner::end_thread() {
 std::uint32_t Thinner::cell_of(std::uint32_t parent, std::uint32_t domain, model::StringId name) {
   const auto is = [&](std::uint32_t cell) {
     const Cell& known = cells_[cell];
-    return known.parent == parent && known.name == name && known.domain == domain && known.thread == thread_;
+    return known.parent == parent && known.name == name && known.domain == domain &&
+           known.thread == thread_;
   };
   std::uint32_t& latest = parent == kNone ? latest_root_ : cells_[parent].latest;
   if (latest != kNone && is(latest)) return latest;
-  const std::uint64_t key = (std::uint64_t{parent == kNone ? ~thread_ : parent} << 32 | name) * 0x9e3779b97f4a7c15ull;
+  const std::uint64_t key =
+      (std::uint64_t{parent == kNone ? ~thread_ : parent} << 32 | name) * 0x9e3779b97f4a7c15ull;
   std::vector<std::uint32_t>& alike = known_[key ^ domain];
   const auto found = std::ranges::find_if(alike, is);
   const auto cell = found == alike.end() ? static_cast<std::uint32_t>(cells_.size()) : *found;
@@ -43,7 +45,8 @@ std::uint32_t Thinner::cell_of(std::uint32_t parent, std::uint32_t domain, model
   return cell;
 }
 
-OpenCell Thinner::enter(const OpenCell* above, std::uint32_t domain, model::StringId name, std::int64_t at) {
+OpenCell Thinner::enter(const OpenCell* above, std::uint32_t domain, model::StringId name,
+                        std::int64_t at) {
   OpenCell open;
   open.depth = above == nullptr ? 0 : above->depth + 1;
   open.marks = session_.marks.size();
@@ -57,7 +60,8 @@ OpenCell Thinner::enter(const OpenCell* above, std::uint32_t domain, model::Stri
     std::tie(open.cell, open.depth) = first->second;
     return open;
   }
-  if (open.depth < kDeepest) open.cell = cell_of(above == nullptr ? kNone : above->cell, domain, name);
+  if (open.depth < kDeepest)
+    open.cell = cell_of(above == nullptr ? kNone : above->cell, domain, name);
   if (runs_away) first_of_[{thread_, domain, name}] = {open.cell, open.depth};
   if (open.cell == kNone) return open;
   open.ordinal = cells_[open.cell].seen++;
@@ -85,15 +89,18 @@ bool Thinner::leave(const OpenCell& open, std::uint32_t index, OpenCell* above, 
   const std::int64_t length = range.end_ns - range.start_ns;
   if (alone && plan_ == nullptr) count_long(counted_[open.cell].longest, length);
   if (!alone || is_listed(open, length)) {
-    if (whole && open.cell != kNone && cells_[open.cell].listed == kNone) cells_[open.cell].listed = index;
+    if (whole && open.cell != kNone && cells_[open.cell].listed == kNone)
+      cells_[open.cell].listed = index;
     if (open.inside.count > 0) {
       session_.unlisted_inside.push_back(open.inside);
       session_.unlisted_inside.back().range = index;
     }
     return false;
   }
-  const std::int64_t inside = open.inside.recorded_ns + static_cast<std::int64_t>(open.inside.count * cost_.around);
-  const std::int64_t recorded = cost_.own + cost_.around == 0 ? 0 : std::min(length, inside + std::int64_t{cost_.own});
+  const std::int64_t inside =
+      open.inside.recorded_ns + static_cast<std::int64_t>(open.inside.count * cost_.around);
+  const std::int64_t recorded =
+      cost_.own + cost_.around == 0 ? 0 : std::min(length, inside + std::int64_t{cost_.own});
   if (plan_ != nullptr) tally(open, length, recorded);
   if (above != nullptr) {
     ++above->inside.count;
@@ -117,14 +124,16 @@ bool Thinner::holds_something(const OpenCell& open, const model::Range& range) {
     const std::string_view domain = session_.strings.view(session_.domains[range.domain].name);
     held |= domain == "MPI" || domain == "NCCL";
   }
-  return held || session_.marks.size() != open.marks || session_.payload_fields.size() != open.fields ||
+  return held || session_.marks.size() != open.marks ||
+         session_.payload_fields.size() != open.fields ||
          (range.attributes < session_.attributes.size() &&
           session_.attributes[range.attributes].payload_type != model::PayloadType::kAbsent);
 }
 
 bool Thinner::is_listed(const OpenCell& open, std::int64_t length) {
   if (plan_ == nullptr) return false;
-  if (open.cell >= plan_->size()) return true;  // of a process that still runs: recorded since the first walk
+  if (open.cell >= plan_->size())
+    return true;  // of a process that still runs: recorded since the first walk
   Cell& cell = cells_[open.cell];
   const Counted& counted = (*plan_)[open.cell];
   const std::uint64_t count = counted.count;

@@ -46,8 +46,9 @@ struct OpenCell {
 class Thinner {
  public:
   static constexpr std::size_t kMostSpans = std::size_t{1} << 16;
-  static constexpr std::uint32_t kDeepest = 127;  ///< ranges: what lies deeper stays (analyze/tree/tree.hpp)
-  static constexpr std::size_t kRunaway = 64;     ///< pushes of one name that are never popped
+  static constexpr std::uint32_t kDeepest =
+      127;  ///< ranges: what lies deeper stays (analyze/tree/tree.hpp)
+  static constexpr std::size_t kRunaway = 64;  ///< pushes of one name that are never popped
   using Pushes = std::unordered_set<std::uint64_t>;
 
   /// What the first walk finds of a cell.
@@ -56,8 +57,8 @@ class Thinner {
     std::vector<std::int64_t> longest;  ///< a heap, the least on top
   };
 
-  Thinner(model::Session& session, std::uint32_t process, std::size_t listed, const Moments& moments,
-          const std::vector<Counted>* plan, const Pushes& runaways)
+  Thinner(model::Session& session, std::uint32_t process, std::size_t listed,
+          const Moments& moments, const std::vector<Counted>* plan, const Pushes& runaways)
       : session_(session),
         cost_(model::recording_cost(session.processes[process])),
         listed_(listed),
@@ -70,7 +71,8 @@ class Thinner {
   /// What follows is of this thread, which has no range open.
   void begin_thread(std::uint32_t thread);
   /// A push; `above`: the open range of its domain around it, or null.
-  OpenCell enter(const OpenCell* above, std::uint32_t domain, model::StringId name, std::int64_t at);
+  OpenCell enter(const OpenCell* above, std::uint32_t domain, model::StringId name,
+                 std::int64_t at);
   /// The pop of it, whose end the session's range has; `whole`: it is known. True where the range
   /// does not stay: it has been taken out of the session, and its attributes.
   bool leave(const OpenCell& open, std::uint32_t range, OpenCell* above, bool whole);
@@ -111,14 +113,17 @@ class Thinner {
   const Moments& moments_;
   const std::vector<Counted>* plan_;
   const Pushes& runaways_;
-  using Named = std::tuple<std::uint32_t, std::uint32_t, model::StringId>;  ///< thread, domain, name
+  using Named =
+      std::tuple<std::uint32_t, std::uint32_t, model::StringId>;  ///< thread, domain, name
   std::map<Named, std::vector<std::uint64_t>> left_open_;
-  std::map<Named, std::pair<std::uint32_t, std::uint32_t>> first_of_;  ///< cell and depth of the first runaway
+  std::map<Named, std::pair<std::uint32_t, std::uint32_t>>
+      first_of_;  ///< cell and depth of the first runaway
   std::uint64_t pushes_ = 0;
   std::vector<Counted> counted_;
   std::vector<Cell> cells_;
   std::vector<Later> later_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_;  ///< cells, by a hash of their path
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>
+      known_;  ///< cells, by a hash of their path
   std::uint32_t latest_root_ = model::kNone;
   std::uint32_t thread_ = 0;
   const std::vector<std::int64_t>* of_thread_ = nullptr;

@@ -50,7 +50,8 @@ T load(std::span<const std::byte> bytes, std::size_t at) {
 
 class TraceReader {
  public:
-  TraceReader(std::span<const std::byte> file, const Chunks& chunks, model::Session& session, Losses& losses)
+  TraceReader(std::span<const std::byte> file, const Chunks& chunks, model::Session& session,
+              Losses& losses)
       : file_(file), chunks_(chunks), session_(session), losses_(losses) {}
 
   /// Lists the ranges of a cell by what an earlier walk has counted; without one, it counts.
@@ -85,7 +86,8 @@ class TraceReader {
       process.range_pair_ns = static_cast<double>(header.range_pair_ps) / 1000;
     }
     session_.processes.push_back(process);
-    if (moments_ != nullptr) thinner_.emplace(session_, process_, listed_, *moments_, plan_, *runaways_);
+    if (moments_ != nullptr)
+      thinner_.emplace(session_, process_, listed_, *moments_, plan_, *runaways_);
     last_ns_ = process.start_ns;
     std::optional<std::uint32_t> stream;
     for (const Chunk& chunk : chunks_.list) {
@@ -208,19 +210,23 @@ class TraceReader {
     if (bytes.size() < sizeof(record::Text)) return false;
     const auto length = load<std::uint64_t>(bytes, 8);
     if (length > bytes.size() - sizeof(record::Text)) return false;
-    text = {reinterpret_cast<const char*>(bytes.data()) + sizeof(record::Text), static_cast<std::size_t>(length)};
+    text = {reinterpret_cast<const char*>(bytes.data()) + sizeof(record::Text),
+            static_cast<std::size_t>(length)};
     return true;
   }
 
   bool string(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::string_view text;
-    if (!text_of(bytes, text) || head.value == 0 || head.value > strings_.size() + kMaxNewString) return false;
+    if (!text_of(bytes, text) || head.value == 0 || head.value > strings_.size() + kMaxNewString)
+      return false;
     if (head.value >= strings_.size()) strings_.resize(head.value + 1, 0);
     strings_[head.value] = session_.strings.intern(text);
     return true;
   }
 
-  [[nodiscard]] model::StringId name(std::uint32_t id) const { return id < strings_.size() ? strings_[id] : 0; }
+  [[nodiscard]] model::StringId name(std::uint32_t id) const {
+    return id < strings_.size() ? strings_[id] : 0;
+  }
 
   bool domain(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::string_view text;
@@ -250,7 +256,8 @@ class TraceReader {
     return true;
   }
 
-  bool event(const record::RecordHeader& head, std::span<const std::byte> bytes, std::size_t fixed) {
+  bool event(const record::RecordHeader& head, std::span<const std::byte> bytes,
+             std::size_t fixed) {
     std::int64_t at = 0;
     const bool before = head.type == record::Type::kPush && (head.flags & record::kBefore) != 0;
     const bool timed = before                             ? began_before(bytes, at)
@@ -306,7 +313,8 @@ class TraceReader {
     const model::Range& range = session_.ranges[index];
     OpenCell cell;
     if (thinner_)
-      cell = thinner_->enter(stack.empty() ? nullptr : &stack.back().cell, domain, range.name, range.start_ns);
+      cell = thinner_->enter(stack.empty() ? nullptr : &stack.back().cell, domain, range.name,
+                             range.start_ns);
     stack.push_back({index, cell});
   }
 
@@ -314,7 +322,9 @@ class TraceReader {
   void leave(std::vector<Open>& stack, bool whole) {
     const Open open = stack.back();
     stack.pop_back();
-    if (thinner_ && thinner_->leave(open.cell, open.range, stack.empty() ? nullptr : &stack.back().cell, whole) &&
+    if (thinner_ &&
+        thinner_->leave(open.cell, open.range, stack.empty() ? nullptr : &stack.back().cell,
+                        whole) &&
         last_attributes_ != kNone && last_attributes_ >= session_.attributes.size())
       last_attributes_ = kNone;
   }
@@ -328,7 +338,8 @@ class TraceReader {
   }
 
   // A new range; its index.
-  std::uint32_t begin(std::int64_t at, std::uint32_t string, std::uint8_t flags, std::uint32_t domain) {
+  std::uint32_t begin(std::int64_t at, std::uint32_t string, std::uint8_t flags,
+                      std::uint32_t domain) {
     model::Range range;
     range.start_ns = at;
     range.name = name(string);
@@ -341,7 +352,8 @@ class TraceReader {
   }
 
   std::uint32_t attributes_id(const model::Attributes& a) {
-    if (a.category == 0 && !a.has_color && a.payload_type == model::PayloadType::kAbsent) return kNone;
+    if (a.category == 0 && !a.has_color && a.payload_type == model::PayloadType::kAbsent)
+      return kNone;
     if (last_attributes_ != kNone) {
       const model::Attributes& b = session_.attributes[last_attributes_];
       if (a.category == b.category && a.color_argb == b.color_argb && a.has_color == b.has_color &&
@@ -361,7 +373,8 @@ class TraceReader {
     if (!(brief ? short_edge(head.value, at) : edge(bytes, at))) return false;
     if (!domain_of(brief ? head.flags : head.value, index)) return false;
     auto& stack = stack_of(index);
-    if (stack.empty()) return false;  // its push was in a damaged place: pops without push are not written
+    if (stack.empty())
+      return false;  // its push was in a damaged place: pops without push are not written
     model::Range& range = session_.ranges[stack.back().range];
     const bool forward = at >= range.start_ns;
     range.end_ns = forward ? at : range.start_ns;
@@ -394,20 +407,24 @@ class TraceReader {
     const auto record = load<record::Resource>(bytes, 0);
     std::uint32_t index = 0;
     if (!domain_of(record.domain, index)) return false;
-    session_.resources.push_back({process_, index, head.value, record.identifier, name(record.string)});
+    session_.resources.push_back(
+        {process_, index, head.value, record.identifier, name(record.string)});
     return true;
   }
 
   bool schema(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(record::Schema)) return false;
     const auto entries = load<record::Schema>(bytes, 0).entries;
-    if (entries > (bytes.size() - sizeof(record::Schema)) / sizeof(record::SchemaEntry)) return false;
+    if (entries > (bytes.size() - sizeof(record::Schema)) / sizeof(record::SchemaEntry))
+      return false;
     auto& layout = layouts_[head.value];
     layout.clear();
     for (std::size_t i = 0; i < entries; ++i) {
-      const auto entry = load<record::SchemaEntry>(bytes, sizeof(record::Schema) + i * sizeof(record::SchemaEntry));
+      const auto entry = load<record::SchemaEntry>(
+          bytes, sizeof(record::Schema) + i * sizeof(record::SchemaEntry));
       const auto number = static_cast<record::Number>(entry.number);
-      const bool whole = entry.bytes == 1 || entry.bytes == 2 || entry.bytes == 4 || entry.bytes == 8;
+      const bool whole =
+          entry.bytes == 1 || entry.bytes == 2 || entry.bytes == 4 || entry.bytes == 8;
       if (!whole || number < record::Number::kUnsigned || number > record::Number::kFloat ||
           (number == record::Number::kFloat && entry.bytes < 4))
         return false;
@@ -422,7 +439,8 @@ class TraceReader {
     const auto record = load<record::StructuredPayload>(bytes, 0);
     std::uint32_t index = 0;
     const auto layout = layouts_.find(head.value);
-    if (record.bytes > bytes.size() - sizeof record || !domain_of(record.domain, index) || layout == layouts_.end())
+    if (record.bytes > bytes.size() - sizeof record || !domain_of(record.domain, index) ||
+        layout == layouts_.end())
       return false;
     const auto& stack = stack_of(index);
     if (stack.empty()) return false;
@@ -432,7 +450,8 @@ class TraceReader {
       std::memcpy(&field.bits, bytes.data() + sizeof record + number.offset, number.bytes);
       if (number.kind == record::Number::kSigned) {
         const int unused = 64 - 8 * number.bytes;
-        field.bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(field.bits << unused) >> unused);
+        field.bits =
+            static_cast<std::uint64_t>(static_cast<std::int64_t>(field.bits << unused) >> unused);
         field.type = model::PayloadType::kInt64;
       } else if (number.kind == record::Number::kFloat) {
         field.type = model::PayloadType::kDouble;
@@ -448,12 +467,14 @@ class TraceReader {
     return true;
   }
 
-  // Events were dropped before this. Pops among them: their ranges cannot stay open, or all that follows would seem to
-  // lie in them; they get the time at which recording resumed, and are counted.
+  // Events were dropped before this. Pops among them: their ranges cannot stay open, or all that
+  // follows would seem to lie in them; they get the time at which recording resumed, and are
+  // counted.
   bool gap(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     std::int64_t at = 0;
     std::uint32_t index = 0;
-    if (bytes.size() < sizeof(record::Gap) || !time(bytes, at) || !domain_of(head.value, index)) return false;
+    if (bytes.size() < sizeof(record::Gap) || !time(bytes, at) || !domain_of(head.value, index))
+      return false;
     const auto open = load<record::Gap>(bytes, 0).open;
     auto& stack = stack_of(index);
     while (stack.size() > open) {
@@ -465,7 +486,8 @@ class TraceReader {
     return true;
   }
 
-  // Start/end ranges end on any thread, so in any stream: both lists by id, then one pass. O(n log n).
+  // Start/end ranges end on any thread, so in any stream: both lists by id, then one pass. O(n log
+  // n).
   void join_ends() {
     const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
     if (!std::ranges::is_sorted(started_, by_id)) std::ranges::stable_sort(started_, by_id);
@@ -485,21 +507,26 @@ class TraceReader {
   }
 
   void tell_losses() {
-    losses_.add("truncated_header", chunks_.header_whole ? 0 : 1, "captures that end within their header");
+    losses_.add("truncated_header", chunks_.header_whole ? 0 : 1,
+                "captures that end within their header");
     losses_.add("torn_tail", chunks_.truncated_bytes, "bytes missing at the end of captures");
     losses_.add("damaged_pages", chunks_.damaged_pages, "damaged 4 KiB pages of captures; skipped");
-    losses_.add("missing_chunks", chunks_.missing, "places where a stretch of a thread's events is missing");
+    losses_.add("missing_chunks", chunks_.missing,
+                "places where a stretch of a thread's events is missing");
     losses_.add("damaged_records", damaged_, "records that contradict themselves; skipped");
-    losses_.add("unknown_records", unknown_, "records of kinds that this version does not know; skipped");
-    losses_.add("guessed_end", guessed_ends_,
-                "ranges that ended while events were dropped; they appear to end when recording resumed");
+    losses_.add("unknown_records", unknown_,
+                "records of kinds that this version does not know; skipped");
+    losses_.add(
+        "guessed_end", guessed_ends_,
+        "ranges that ended while events were dropped; they appear to end when recording resumed");
     if (chunks_.header.window != 0) {
       losses_.add("open_before", unknown_ends_ + inherited_ends_, kOpenBefore);
       unknown_ends_ = inherited_ends_ = 0;
     }
     losses_.add("window_edge", before_, kWindowEdge);
     losses_.add("unknown_end", unknown_ends_, "ends of start/end ranges that never started");
-    losses_.add("inherited_end", inherited_ends_, "ends, in a forked child, of ranges that its parent had started");
+    losses_.add("inherited_end", inherited_ends_,
+                "ends, in a forked child, of ranges that its parent had started");
     add_drops(chunks_.header.dropped, begun_, losses_);
   }
 
@@ -511,7 +538,7 @@ class TraceReader {
   std::uint32_t process_ = 0;
   std::uint64_t begun_ = 0;  // ranges
   std::int64_t last_ns_ = 0;
-  std::int64_t latest_ns_ = kNoTime;                          // of the latest push or pop in the chunk
+  std::int64_t latest_ns_ = kNoTime;  // of the latest push or pop in the chunk
   std::unordered_map<std::uint32_t, std::uint32_t> domains_;  // the file's id -> index
   struct Number {
     model::StringId name;
@@ -535,14 +562,15 @@ class TraceReader {
   Release release_;
   std::optional<Thinner> thinner_;
   // damage
-  std::uint64_t damaged_ = 0, unknown_ = 0, guessed_ends_ = 0, unknown_ends_ = 0, inherited_ends_ = 0;
+  std::uint64_t damaged_ = 0, unknown_ = 0, guessed_ends_ = 0, unknown_ends_ = 0,
+                inherited_ends_ = 0;
   std::uint64_t before_ = 0;  // ranges that were open when the window began
 };
 
 }  // namespace
 
-base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where, model::Session& session,
-                              Losses& losses, const Thinning* thinning) {
+base::Result<void> read_trace(std::span<const std::byte> file, const std::string& where,
+                              model::Session& session, Losses& losses, const Thinning* thinning) {
   if (!is_trace(file)) {
     return base::fail(base::Code::kBadData, "this is not a native capture", where,
                       "Give a file written by rangescope's injected library.");
@@ -550,10 +578,11 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
   record::FileHeader header{};
   std::memcpy(&header, file.data(), std::min(file.size(), sizeof header));
   if (header.major > record::kMajor || (header.major == 0 && file.size() >= sizeof header)) {
-    return base::fail(base::Code::kBadData,
-                      fmt::format("native-trace {}.{} is not readable here: this rangescope knows {}", header.major,
-                                  header.minor, record::kMajor),
-                      where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
+    return base::fail(
+        base::Code::kBadData,
+        fmt::format("native-trace {}.{} is not readable here: this rangescope knows {}",
+                    header.major, header.minor, record::kMajor),
+        where + ": offset 8", "Use the rangescope that recorded it, or a newer one.");
   }
   const Chunks chunks = find_chunks(file, thinning == nullptr ? Release() : thinning->release);
   if (thinning == nullptr) {
@@ -589,15 +618,18 @@ void order_ranges(model::Session& session) {
     ordered = ordered && range.start_ns >= last[range.thread];
     last[range.thread] = range.start_ns;
   }
-  const auto earlier = [](const model::Range& a, const model::Range& b) { return a.start_ns < b.start_ns; };
+  const auto earlier = [](const model::Range& a, const model::Range& b) {
+    return a.start_ns < b.start_ns;
+  };
   const bool referred = !session.payload_fields.empty() || !session.unlisted.empty();
   if (!ordered && !referred) {
     std::ranges::stable_sort(session.ranges, earlier);
   } else if (!ordered) {
     std::vector<std::uint32_t> order(session.ranges.size()), place(session.ranges.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(
-        order, [&](std::uint32_t a, std::uint32_t b) { return earlier(session.ranges[a], session.ranges[b]); });
+    std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
+      return earlier(session.ranges[a], session.ranges[b]);
+    });
     std::vector<model::Range> ranges;
     ranges.reserve(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) {
@@ -607,9 +639,11 @@ void order_ranges(model::Session& session) {
     session.ranges = std::move(ranges);
     for (model::PayloadField& field : session.payload_fields) field.range = place[field.range];
     for (model::Unlisted& unlisted : session.unlisted) unlisted.range = place[unlisted.range];
-    for (model::UnlistedInside& inside : session.unlisted_inside) inside.range = place[inside.range];
+    for (model::UnlistedInside& inside : session.unlisted_inside)
+      inside.range = place[inside.range];
   }
-  std::ranges::stable_sort(session.payload_fields, [](const auto& a, const auto& b) { return a.range < b.range; });
+  std::ranges::stable_sort(session.payload_fields,
+                           [](const auto& a, const auto& b) { return a.range < b.range; });
 }
 
 }  // namespace rangescope::read::native

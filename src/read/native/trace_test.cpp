@@ -1,4 +1,5 @@
-// Captures are written here by hand, record by record, and read back; damage is done to them byte by byte.
+// Captures are written here by hand, record by record, and read back; damage is done to them byte
+// by byte.
 #include "read/native/trace.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +47,8 @@ class Capture {
   }
   FileHeader& header() { return *reinterpret_cast<FileHeader*>(bytes_.data()); }
 
-  Capture& chunk(std::uint32_t stream, std::uint32_t sequence, std::uint32_t tid, std::size_t bytes = 4096) {
+  Capture& chunk(std::uint32_t stream, std::uint32_t sequence, std::uint32_t tid,
+                 std::size_t bytes = 4096) {
     pad();
     const ChunkHeader header{wire::native::kChunkMagic, stream, sequence, tid, bytes, {}};
     chunk_ = bytes_.size();
@@ -65,10 +67,13 @@ class Capture {
   Capture& domain(std::uint32_t id, const std::string& text) {
     return record(Type::kDomain, id, word(text.size()) + text);
   }
-  Capture& push(std::uint32_t name, std::int64_t at, std::string more = {}, std::uint8_t flags = 0) {
+  Capture& push(std::uint32_t name, std::int64_t at, std::string more = {},
+                std::uint8_t flags = 0) {
     return record(Type::kPush, name, time(at) + more, flags);
   }
-  Capture& pop(std::int64_t at, std::uint32_t domain = 0) { return record(Type::kPop, domain, time(at)); }
+  Capture& pop(std::int64_t at, std::uint32_t domain = 0) {
+    return record(Type::kPop, domain, time(at));
+  }
   Capture& short_push(std::uint32_t name, std::uint32_t since) {
     return record(Type::kShortPush, wire::native::ShortPush{since, name}.value(), {});
   }
@@ -78,10 +83,16 @@ class Capture {
   Capture& start(std::uint32_t name, std::uint64_t id, std::int64_t at) {
     return record(Type::kStart, name, time(at) + word(id));
   }
-  Capture& end(std::uint64_t id, std::int64_t at) { return record(Type::kEnd, 0, time(at) + word(id)); }
+  Capture& end(std::uint64_t id, std::int64_t at) {
+    return record(Type::kEnd, 0, time(at) + word(id));
+  }
 
-  static std::string word(std::uint64_t value) { return {reinterpret_cast<const char*>(&value), 8}; }
-  static std::string pair(std::uint32_t a, std::uint32_t b) { return word(a | std::uint64_t{b} << 32); }
+  static std::string word(std::uint64_t value) {
+    return {reinterpret_cast<const char*>(&value), 8};
+  }
+  static std::string pair(std::uint32_t a, std::uint32_t b) {
+    return word(a | std::uint64_t{b} << 32);
+  }
   static std::string time(std::int64_t at) { return word(static_cast<std::uint64_t>(kBegin + at)); }
   std::string& bytes() {
     pad();
@@ -99,20 +110,24 @@ class Capture {
   std::size_t chunk_ = 0;
 };
 
-// The session as text: one range a line "name [start, end] thread domain", then losses "kind count".
+// The session as text: one range a line "name [start, end] thread domain", then losses "kind
+// count".
 std::string show(const std::string& bytes) {
   model::Session session;
   Losses losses;
-  if (auto read = read_trace(std::as_bytes(std::span(bytes)), "x", session, losses); !read) return read.error().what;
+  if (auto read = read_trace(std::as_bytes(std::span(bytes)), "x", session, losses); !read)
+    return read.error().what;
   order_ranges(session);
   losses.move_to(session.losses);
   std::string text;
   for (const model::Range& r : session.ranges) {
-    text += std::string(session.strings.view(r.name)) + " [" + std::to_string(r.start_ns - kBegin) + ", " +
-            (r.end_ns == model::kOpen ? "open" : std::to_string(r.end_ns - kBegin)) + "] " +
+    text += std::string(session.strings.view(r.name)) + " [" + std::to_string(r.start_ns - kBegin) +
+            ", " + (r.end_ns == model::kOpen ? "open" : std::to_string(r.end_ns - kBegin)) + "] " +
             std::to_string(session.threads[r.thread].tid);
-    if (r.end_thread != model::kNone) text += ">" + std::to_string(session.threads[r.end_thread].tid);
-    if (r.domain != 0) text += " @" + std::string(session.strings.view(session.domains[r.domain].name));
+    if (r.end_thread != model::kNone)
+      text += ">" + std::to_string(session.threads[r.end_thread].tid);
+    if (r.domain != 0)
+      text += " @" + std::string(session.strings.view(session.domains[r.domain].name));
     if (r.kind == model::RangeKind::kStartEnd) text += " start/end";
     text += "\n";
   }
@@ -137,10 +152,17 @@ TEST(Trace, TheRankThatTheEnvironmentSaid) {
 }
 
 TEST(Trace, NestedRangesOfAThread) {
-  EXPECT_EQ(
-      show(Capture().chunk(0, 0, 7).string(1, "A").string(2, "B").push(1, 10).push(2, 20).pop(30).pop(40).bytes()),
-      "A [10, 40] 7\n"
-      "B [20, 30] 7\n");
+  EXPECT_EQ(show(Capture()
+                     .chunk(0, 0, 7)
+                     .string(1, "A")
+                     .string(2, "B")
+                     .push(1, 10)
+                     .push(2, 20)
+                     .pop(30)
+                     .pop(40)
+                     .bytes()),
+            "A [10, 40] 7\n"
+            "B [20, 30] 7\n");
 }
 
 TEST(Trace, ShortRecordsCountOnFromThePushOrPopBefore) {
@@ -167,16 +189,19 @@ TEST(Trace, ShortRecordsCountOnFromThePushOrPopBefore) {
 }
 
 TEST(Trace, AShortRecordWithoutAnythingBeforeItIsDamage) {
-  for (const auto& begin : {Capture().chunk(0, 0, 7).string(1, "A"),  // of its own chunk
-                            Capture().chunk(0, 0, 7).string(1, "A").push(1, 10).pop(20).chunk(0, 1, 7),
-                            Capture().chunk(0, 0, 7).string(1, "A").record(Type::kPush, 1, Capture::word(1))}) {
-    const std::string text = show(Capture(begin).short_push(1, 3).short_pop(4).push(1, 30).short_pop(5).bytes());
+  for (const auto& begin :
+       {Capture().chunk(0, 0, 7).string(1, "A"),  // of its own chunk
+        Capture().chunk(0, 0, 7).string(1, "A").push(1, 10).pop(20).chunk(0, 1, 7),
+        Capture().chunk(0, 0, 7).string(1, "A").record(Type::kPush, 1, Capture::word(1))}) {
+    const std::string text =
+        show(Capture(begin).short_push(1, 3).short_pop(4).push(1, 30).short_pop(5).bytes());
     EXPECT_NE(text.find("A [30, 35] 7\n! damaged_records"), std::string::npos) << text;
   }
 }
 
 TEST(Trace, AStreamMayHaveAnyNumber) {
-  EXPECT_EQ(show(Capture().chunk(UINT32_MAX, 0, 7).string(1, "A").push(1, 10).pop(20).bytes()), "A [10, 20] 7\n");
+  EXPECT_EQ(show(Capture().chunk(UINT32_MAX, 0, 7).string(1, "A").push(1, 10).pop(20).bytes()),
+            "A [10, 20] 7\n");
 }
 
 TEST(Trace, DomainsHaveStacksOfTheirOwn) {
@@ -195,7 +220,13 @@ TEST(Trace, DomainsHaveStacksOfTheirOwn) {
 }
 
 TEST(Trace, StartEndAcrossStreamsWhateverTheirOrder) {
-  EXPECT_EQ(show(Capture().chunk(0, 0, 7).end(5, 40).chunk(1, 0, 8).string(1, "request").start(1, 5, 10).bytes()),
+  EXPECT_EQ(show(Capture()
+                     .chunk(0, 0, 7)
+                     .end(5, 40)
+                     .chunk(1, 0, 8)
+                     .string(1, "request")
+                     .start(1, 5, 10)
+                     .bytes()),
             "request [10, 40] 8>7 start/end\n");
 }
 
@@ -229,8 +260,10 @@ TEST(Trace, AGapClosesWhatEndedInIt) {
 }
 
 // Layouts of structured payloads and payloads themselves, whole and damaged.
-std::string entry(std::uint32_t name, std::uint8_t number, std::uint8_t bytes, std::uint64_t offset) {
-  return Capture::word(name | std::uint64_t{number} << 32 | std::uint64_t{bytes} << 40) + Capture::word(offset);
+std::string entry(std::uint32_t name, std::uint8_t number, std::uint8_t bytes,
+                  std::uint64_t offset) {
+  return Capture::word(name | std::uint64_t{number} << 32 | std::uint64_t{bytes} << 40) +
+         Capture::word(offset);
 }
 // The fields as "range.name=bits", and the losses.
 std::string fields(const std::string& layout, const std::string& payload, bool open = true) {
@@ -246,37 +279,44 @@ std::string fields(const std::string& layout, const std::string& payload, bool o
   std::string text;
   for (const model::PayloadField& f : session.payload_fields)
     text += std::string(session.strings.view(session.ranges.at(f.range).name)) + "." +
-            std::string(session.strings.view(f.name)) + "=" + std::to_string(static_cast<std::int64_t>(f.bits)) + " ";
+            std::string(session.strings.view(f.name)) + "=" +
+            std::to_string(static_cast<std::int64_t>(f.bits)) + " ";
   for (const model::Loss& loss : session.losses) text += "! " + std::string(loss.kind.id()) + " ";
   return text;
 }
 
 TEST(Trace, StructuredPayloads) {
-  const auto with = [](std::uint64_t bytes, const std::string& data) { return Capture::pair(0, bytes) + data; };
+  const auto with = [](std::uint64_t bytes, const std::string& data) {
+    return Capture::pair(0, bytes) + data;
+  };
   const std::string whole = with(8, Capture::word(0x1ffffffff));
   EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, 0), whole), "A.size=8589934591 ");
   EXPECT_EQ(fields(Capture::word(1) + entry(2, 2, 4, 0), whole), "A.size=-1 ");
-  EXPECT_EQ(fields(Capture::word(2) + entry(2, 1, 1, 0) + entry(2, 1, 2, 4), whole), "A.size=255 A.size=1 ");
+  EXPECT_EQ(fields(Capture::word(2) + entry(2, 1, 1, 0) + entry(2, 1, 2, 4), whole),
+            "A.size=255 A.size=1 ");
 }
 
 TEST(Trace, DamagedStructuredPayloadsAreCountedAndNotRead) {
-  const std::string one = Capture::word(1) + entry(2, 1, 8, 0), data = Capture::pair(0, 8) + Capture::word(7);
+  const std::string one = Capture::word(1) + entry(2, 1, 8, 0),
+                    data = Capture::pair(0, 8) + Capture::word(7);
   const std::string damaged = "! damaged_records ";
   EXPECT_EQ(fields(one, data), "A.size=7 ");
-  EXPECT_EQ(fields(one, data, false), damaged);                             // no range is open
-  EXPECT_EQ(fields(one, Capture::pair(0, 9) + Capture::word(7)), damaged);  // longer than its record
+  EXPECT_EQ(fields(one, data, false), damaged);  // no range is open
+  EXPECT_EQ(fields(one, Capture::pair(0, 9) + Capture::word(7)),
+            damaged);  // longer than its record
   EXPECT_EQ(fields(one, Capture::pair(0, 0xffffffffu) + Capture::word(7)), damaged);
   EXPECT_EQ(fields(one, Capture::pair(3, 8) + Capture::word(7)), damaged);  // of no domain
   EXPECT_EQ(fields(one, ""), damaged);
   EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, 1), data), damaged);  // beyond the payload
   EXPECT_EQ(fields(Capture::word(1) + entry(2, 1, 8, ~std::uint64_t{0}), data), damaged);
   for (const std::string& layout :
-       {Capture::word(2) + entry(2, 1, 8, 0), Capture::word(~std::uint64_t{0}) + entry(2, 1, 8, 0), std::string(),
-        Capture::word(1) + entry(2, 0, 8, 0), Capture::word(1) + entry(2, 9, 8, 0),
+       {Capture::word(2) + entry(2, 1, 8, 0), Capture::word(~std::uint64_t{0}) + entry(2, 1, 8, 0),
+        std::string(), Capture::word(1) + entry(2, 0, 8, 0), Capture::word(1) + entry(2, 9, 8, 0),
         Capture::word(1) + entry(2, 1, 3, 0), Capture::word(1) + entry(2, 3, 2, 0),
         Capture::word(1) + entry(2, 1, 0, 0)})
     EXPECT_TRUE(fields(layout, data).starts_with(damaged)) << fields(layout, data);
-  EXPECT_EQ(fields(Capture::word(1) + entry(9, 1, 8, 0), data), "A.=7 ");  // a name that was never defined
+  EXPECT_EQ(fields(Capture::word(1) + entry(9, 1, 8, 0), data),
+            "A.=7 ");  // a name that was never defined
 }
 
 TEST(Trace, AttributesAndPayloads) {
@@ -285,7 +325,8 @@ TEST(Trace, AttributesAndPayloads) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, 8);
   c.chunk(0, 0, 7).string(1, "A");
-  c.push(1, 10, Capture::pair(0, 9) + Capture::word(0xff112233) + Capture::word(3) + Capture::word(bits),
+  c.push(1, 10,
+         Capture::pair(0, 9) + Capture::word(0xff112233) + Capture::word(3) + Capture::word(bits),
          kHasScope | kHasColor | kHasPayload);
   model::Session session;
   Losses losses;
@@ -375,18 +416,27 @@ TEST(Trace, ANewerMinorVersionIsRead) {
 Capture large() {
   Capture c;
   for (std::uint32_t stream = 0; stream < 4; ++stream) {
-    c.chunk(stream, 0, 7 + stream, 8192).string(1, "step").domain(1, "D").string(2, std::string(300, 'n'));
+    c.chunk(stream, 0, 7 + stream, 8192)
+        .string(1, "step")
+        .domain(1, "D")
+        .string(2, std::string(300, 'n'));
     for (int i = 0; i < 60; ++i)
-      c.push(1, i * 100).push(2, i * 100 + 1, Capture::pair(1, 2), kHasScope).pop(i * 100 + 2, 1).pop(i * 100 + 3);
+      c.push(1, i * 100)
+          .push(2, i * 100 + 1, Capture::pair(1, 2), kHasScope)
+          .pop(i * 100 + 2, 1)
+          .pop(i * 100 + 3);
     c.record(Type::kSchema, 5, Capture::word(2) + entry(1, 1, 8, 0) + entry(2, 3, 4, 8));
-    c.push(1, 6000).record(Type::kPayload, 5, Capture::pair(0, 16) + Capture::word(1) + Capture::word(2)).pop(6001);
+    c.push(1, 6000)
+        .record(Type::kPayload, 5, Capture::pair(0, 16) + Capture::word(1) + Capture::word(2))
+        .pop(6001);
     c.start(1, stream + 1, 5).end(stream + 1, 6000);
   }
   return c;
 }
 
 TEST(Trace, AHeaderFromBeforeTheBeginningOfTime) {
-  for (const std::int64_t at : {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t at :
+       {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
     Capture capture;
     capture.header().monotonic_ns = capture.header().end_ns = at;
     capture.chunk(0, 0, 1).string(1, "A").push(1, 10);
@@ -398,7 +448,8 @@ TEST(Trace, AHeaderFromBeforeTheBeginningOfTime) {
   }
 }
 
-// Truncated anywhere: reads, and every range that it gives is one of the whole capture's or an unclosed one.
+// Truncated anywhere: reads, and every range that it gives is one of the whole capture's or an
+// unclosed one.
 TEST(Trace, TruncatedAtTwoHundredPlaces) {
   Capture c = large();
   const std::string whole = c.bytes();
@@ -433,7 +484,8 @@ TEST(Trace, RandomlyDamaged) {
   for (int round = 0; round < 2000; ++round) {
     std::string bytes = whole;
     const int flips = 1 + static_cast<int>(random() % 20);
-    for (int i = 0; i < flips; ++i) bytes[8 + random() % (bytes.size() - 8)] ^= static_cast<char>(1u << random() % 8);
+    for (int i = 0; i < flips; ++i)
+      bytes[8 + random() % (bytes.size() - 8)] ^= static_cast<char>(1u << random() % 8);
     model::Session session;
     Losses losses;
     if (!read_trace(std::as_bytes(std::span(bytes)), "x", session, losses)) continue;
@@ -444,7 +496,8 @@ TEST(Trace, RandomlyDamaged) {
       ASSERT_TRUE(r.attributes == model::kNone || r.attributes < session.attributes.size());
       ASSERT_GE(r.end_ns, r.start_ns);
     }
-    for (const model::PayloadField& f : session.payload_fields) ASSERT_LT(f.range, session.ranges.size());
+    for (const model::PayloadField& f : session.payload_fields)
+      ASSERT_LT(f.range, session.ranges.size());
   }
 }
 

@@ -1,4 +1,5 @@
-// Attributes of a device as Nsight Compute names them, CUDA's numbers: "device__attribute_clock_rate" in kHz.
+// Attributes of a device as Nsight Compute names them, CUDA's numbers:
+// "device__attribute_clock_rate" in kHz.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,8 @@ class DeviceAttributes {
     if (name == "clock_rate") device.sm_clock_hz = value * 1e3;
     if (name == "memory_clock_rate") memory_khz_ = value;
     if (name == "global_memory_bus_width") bus_bits_ = value;
-    device.memory_bytes_per_s = 2e3 * memory_khz_ * bus_bits_ / 8;  // double data rate: two transfers a clock
+    device.memory_bytes_per_s =
+        2e3 * memory_khz_ * bus_bits_ / 8;  // double data rate: two transfers a clock
   }
 
  private:

@@ -44,11 +44,13 @@ class TreeReader {
     }
     const model::StringId id = s_.strings.intern(name->get_ref<const std::string&>());
     if (metrics != nullptr && member(*metrics, "device_type") != nullptr)
-      return kernel(s_.strings.intern(base::demangle(name->get_ref<const std::string&>())), *metrics);
+      return kernel(s_.strings.intern(base::demangle(name->get_ref<const std::string&>())),
+                    *metrics);
     const bool root = path_.empty() && !rooted_;
     rooted_ = true;
     if (!root) open(id, number(metrics, "cpu_time (ns)"));
-    if (const Json* children = member(frame, "children"); children != nullptr && children->is_array())
+    if (const Json* children = member(frame, "children");
+        children != nullptr && children->is_array())
       for (const Json& child : *children) walk(child);
     if (!root) path_.pop_back();
   }
@@ -123,7 +125,8 @@ class TreeReader {
 base::Result<model::Session> read_text(std::string_view text, const std::string& name) {
   const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded())
-    return base::fail(base::Code::kBadData, "this JSON cannot be read", name, "Check that the file was copied whole.");
+    return base::fail(base::Code::kBadData, "this JSON cannot be read", name,
+                      "Check that the file was copied whole.");
   model::Session session;
   TreeReader reader(session);
   if (document.is_array()) {
@@ -137,17 +140,21 @@ base::Result<model::Session> read_text(std::string_view text, const std::string&
     }
   }
   if (session.summary.kernels.empty())
-    return base::fail(base::Code::kBadData, "a profile of Proton without kernels that have a time", name,
+    return base::fail(base::Code::kBadData, "a profile of Proton without kernels that have a time",
+                      name,
                       "Give what proton.finalize() wrote, of a session with the metric time.");
   if (reader.bad() > 0)
-    session.losses.push_back({"bad_rows", reader.bad(), "frames without a name, a count or a time were left out"});
-  session.losses.push_back({"totals_only", 0, "a profile of Proton holds totals by path: overlap cannot be known"});
+    session.losses.push_back(
+        {"bad_rows", reader.bad(), "frames without a name, a count or a time were left out"});
+  session.losses.push_back(
+      {"totals_only", 0, "a profile of Proton holds totals by path: overlap cannot be known"});
   session.sources.push_back({name, "proton", "Proton", {}});
   return session;
 }
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path&) {
-  const std::string_view text = base::trim({reinterpret_cast<const char*>(head.data()), head.size()});
+  const std::string_view text =
+      base::trim({reinterpret_cast<const char*>(head.data()), head.size()});
   const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   return text.starts_with('[') && has("\"children\"") && has("\"frame\"") && has("\"metrics\"");
 }

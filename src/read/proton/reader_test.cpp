@@ -23,8 +23,8 @@ std::string show(const base::Result<model::Session>& session) {
     out += (row.outside    ? "outside"
             : row.in_range ? text(row.range)
                            : "run") +
-           ": " + text(row.name) + " x" + std::to_string(row.calls) + ' ' + std::to_string(std::llround(row.total_ns)) +
-           '\n';
+           ": " + text(row.name) + " x" + std::to_string(row.calls) + ' ' +
+           std::to_string(std::llround(row.total_ns)) + '\n';
   for (const model::Loss& loss : s.losses)
     if (loss.kind.id() != "totals_only")
       out += "loss " + std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
@@ -32,7 +32,8 @@ std::string show(const base::Result<model::Session>& session) {
 }
 
 TEST(Proton, KernelsCountInEveryRangeAroundThem) {
-  const auto text = base::read_file(std::string(base::source_dir) + "/tests/golden/proton/nested.hatchet");
+  const auto text =
+      base::read_file(std::string(base::source_dir) + "/tests/golden/proton/nested.hatchet");
   EXPECT_EQ(show(read_text(*text, "x")),
             "device 0 CUDA 90 132\nlayer depth 1 cpu 25000\nlayer > norm depth 2\n"
             "run: matmul_kernel x4 8000\nlayer: matmul_kernel x4 8000\n"
@@ -49,15 +50,18 @@ TEST(Proton, HostileTrees) {
   const std::string kernel =
       R"x({"frame":{"name":"k"},"metrics":{"count":1,"time (ns)":5,"device_type":"HIP"},"children":[]})x";
   EXPECT_EQ(
-      show(read_text(root(kernel + R"(,{"frame":{"name":"k"},"metrics":{"device_type":"CUDA"}},7,{"frame":3},)"
-                                   R"x({"frame":{"name":"k"},"metrics":{"count":-1,"time (ns)":5,"device_type":1}},)x"
-                                   R"({"frame":{"name":"s"},"metrics":[],"children":{}})"),
-                     "x")),
+      show(read_text(
+          root(kernel +
+               R"(,{"frame":{"name":"k"},"metrics":{"device_type":"CUDA"}},7,{"frame":3},)"
+               R"x({"frame":{"name":"k"},"metrics":{"count":-1,"time (ns)":5,"device_type":1}},)x"
+               R"({"frame":{"name":"s"},"metrics":[],"children":{}})"),
+          "x")),
       "s depth 1\nrun: k x1 5\noutside: k x1 5\nloss bad_rows 4\n");
   std::string deep = kernel;
   for (int i = 0; i < 5000; ++i) deep = R"({"frame":{"name":"d"},"children":[)" + deep + "]}";
   EXPECT_EQ(show(read_text(root(kernel + ',' + deep), "x")).substr(0, 8), "d depth ");
-  EXPECT_EQ(show(read_text(root(""), "x")), "a profile of Proton without kernels that have a time\n");
+  EXPECT_EQ(show(read_text(root(""), "x")),
+            "a profile of Proton without kernels that have a time\n");
   EXPECT_EQ(show(read_text("[{", "x")), "this JSON cannot be read\n");
   EXPECT_EQ(show(read_text("{}", "x")), "a profile of Proton without kernels that have a time\n");
 }

@@ -1,10 +1,12 @@
-// SQLite of three tools, each a few statements whose columns are called what read/kineto's events have:
+// SQLite of three tools, each a few statements whose columns are called what read/kineto's events
+// have:
 //
-//   rocprof         results.db    HIP, OPS, COPY, rocTX: a row an event; "Index" is one number for a call and its work
-//   rocmProfileData *.rpd         rocpd_api, rocpd_op and rocpd_api_ops, which joins them; texts in rocpd_string
-//   rocprofv3       *_results.db  rocpd_region, rocpd_kernel_dispatch, rocpd_memory_copy, each with a UUID behind its
-//                                 name; the event's stack_id is one number for a call and its work; the message of a
-//                                 roctx range is in its event's extdata
+//   rocprof         results.db    HIP, OPS, COPY, rocTX: a row an event; "Index" is one number for
+//   a call and its work rocmProfileData *.rpd         rocpd_api, rocpd_op and rocpd_api_ops, which
+//   joins them; texts in rocpd_string rocprofv3       *_results.db  rocpd_region,
+//   rocpd_kernel_dispatch, rocpd_memory_copy, each with a UUID behind its
+//                                 name; the event's stack_id is one number for a call and its work;
+//                                 the message of a roctx range is in its event's extdata
 //
 // Views of a stranger's file do not run (base/sqlite.hpp), so none of theirs is used.
 #include <limits>
@@ -32,7 +34,8 @@ struct Query {
 std::vector<Query> queries_of(std::string_view tool) {
   std::vector<Query> out;
   for (const auto& [name, sql] : base::statements(rangescope_rocm_database))
-    if (const auto words = base::split(name, ' '); words.front() == tool) out.push_back({words[1], words[2], sql});
+    if (const auto words = base::split(name, ' '); words.front() == tool)
+      out.push_back({words[1], words[2], sql});
   return out;
 }
 
@@ -44,7 +47,8 @@ class Columns {
   }
   [[nodiscard]] std::string_view text(const std::string& name) const {
     const auto found = at_.find(name);
-    return found == at_.end() || s_.is_null(found->second) ? std::string_view() : s_.text(found->second);
+    return found == at_.end() || s_.is_null(found->second) ? std::string_view()
+                                                           : s_.text(found->second);
   }
   [[nodiscard]] std::optional<std::int64_t> number(const std::string& name) const {
     const auto found = at_.find(name);
@@ -72,7 +76,8 @@ base::Result<std::int64_t> count_rows(const base::Database& database, const std:
 
 class Rows {
  public:
-  base::Result<void> read(const base::Database& database, const Query& query, const std::string& uuid) {
+  base::Result<void> read(const base::Database& database, const Query& query,
+                          const std::string& uuid) {
     const std::string table = base::replace_all(query.needs, "$", uuid);
     if (!database.has_table(table)) return {};
     std::string sql(query.sql);
@@ -84,7 +89,8 @@ class Rows {
       const bool has_event = TRY(statement.step());
       if (!has_event) return {};
       if (events == events_in_table)
-        return base::fail(base::Code::kBadData, "identifiers of the tables that belong to it are not unique");
+        return base::fail(base::Code::kBadData,
+                          "identifiers of the tables that belong to it are not unique");
       add(columns, query.category);
     }
   }
@@ -109,7 +115,8 @@ class Rows {
     event.device = row.small("device").value_or(0);
     event.stream = row.small("stream").value_or(0);
     if (const auto id = row.number("correlation"); id && *id > 0)
-      event.correlation = numbers_.emplace(*id, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
+      event.correlation =
+          numbers_.emplace(*id, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
     event.bytes = row.number("bytes");
     const char* kGrid[] = {"grid_x", "grid_y", "grid_z"};
     const char* kBlock[] = {"block_x", "block_y", "block_z"};
@@ -123,7 +130,8 @@ class Rows {
         event.category = "user_annotation";
         event.name = arguments;
         event.correlation.reset();
-      } else if (event.name.find("::") != std::string_view::npos || event.name == "hcc_activity_callback") {
+      } else if (event.name.find("::") != std::string_view::npos ||
+                 event.name == "hcc_activity_callback") {
         event.category = "rocmProfileData's own work";
       } else if (type.starts_with("MARKER_CORE_RANGE")) {
         event.category = "user_annotation";
@@ -132,13 +140,16 @@ class Rows {
         event.category = type;
       }
     } else if (category == "kernel" && !type.empty() && type != "KernelExecution") {
-      event.category = is_fill(type) ? "gpu_memset" : type.starts_with("Copy") ? "gpu_memcpy" : type;
+      event.category = is_fill(type)              ? "gpu_memset"
+                       : type.starts_with("Copy") ? "gpu_memcpy"
+                                                  : type;
       event.name = type;
     }
     if (event.category == "kernel") event.name = kernel_name(event.name);
     if (event.category == "gpu_memcpy") {
       if (is_fill(event.name)) event.category = "gpu_memset";
-      if (const auto bytes = copied_bytes(arguments); !event.bytes && bytes > 0) event.bytes = bytes;
+      if (const auto bytes = copied_bytes(arguments); !event.bytes && bytes > 0)
+        event.bytes = bytes;
     }
     builder_.add(event);
   }
@@ -155,12 +166,14 @@ struct Tool {
 /// What wrote it, by its tables.
 std::optional<Tool> tool_of(const base::Database& database) {
   constexpr std::string_view kDispatch = "rocpd_kernel_dispatch", kRegion = "rocpd_region",
-                             kWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+                             kWord =
+                                 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   for (const std::string& table : database.tables())
     for (const std::string_view begin : {kDispatch, kRegion})
       if (table.starts_with(begin) && table.find_first_not_of(kWord) == std::string::npos)
         return Tool{"rocprofv3", table.substr(begin.size())};
-  if (database.has_table("rocpd_op") || database.has_table("rocpd_api")) return Tool{"rocmProfileData", {}};
+  if (database.has_table("rocpd_op") || database.has_table("rocpd_api"))
+    return Tool{"rocmProfileData", {}};
   for (const char* table : {"OPS", "HIP", "COPY"})
     for (const std::string& column : database.columns(table))
       if (column == "BeginNs") return Tool{"rocprof", {}};
@@ -177,17 +190,22 @@ bool is_database(const std::filesystem::path& path) {
 base::Result<model::Session> read_database(const std::filesystem::path& path) {
   const auto database = TRY(base::Database::open_readonly(path));
   const auto tool = tool_of(database);
-  if (!tool) return base::fail(base::Code::kBadData, "a database without the tables of rocprof", path.string());
+  if (!tool)
+    return base::fail(base::Code::kBadData, "a database without the tables of rocprof",
+                      path.string());
   Rows rows;
   std::vector<std::string> damage;
   for (const Query& query : queries_of(tool->name))
     if (auto read = rows.read(database, query, tool->uuid); !read)
       damage.push_back(base::replace_all(query.needs, "$", {}) + ": " + read.error().what);
   if (rows.known() == 0)
-    return base::fail(base::Code::kBadData,
-                      damage.empty() ? "a database of " + std::string(tool->name) + " without kernels, copies and calls"
-                                     : base::join(damage, "; "),
-                      path.string(), "Record with rocprofv3 --runtime-trace, or rocprof --hip-trace --roctx-trace.");
+    return base::fail(
+        base::Code::kBadData,
+        damage.empty()
+            ? "a database of " + std::string(tool->name) + " without kernels, copies and calls"
+            : base::join(damage, "; "),
+        path.string(),
+        "Record with rocprofv3 --runtime-trace, or rocprof --hip-trace --roctx-trace.");
   model::Session session = rows.finish();
   for (std::string& each : damage) session.losses.push_back({"damaged_table", 1, std::move(each)});
   session.sources.push_back({path.string(), "rocm", std::string(tool->name), {}});

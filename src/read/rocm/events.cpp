@@ -10,7 +10,8 @@ std::string_view kernel_name(std::string_view symbol) {
 }
 
 bool is_fill(std::string_view name) {
-  return name.find("Fill") != std::string_view::npos || base::lower(name).find("memset") != std::string::npos;
+  return name.find("Fill") != std::string_view::npos ||
+         base::lower(name).find("memset") != std::string::npos;
 }
 
 std::uint64_t copied_bytes(std::string_view arguments) {

@@ -21,27 +21,32 @@ std::string show(const base::Result<model::Session>& session) {
   const auto text = [&](model::StringId id) { return std::string(s.strings.view(id)); };
   const auto where = [&](const auto& work) {
     const model::Stream& stream = s.streams[work.stream];
-    return " gpu " + std::to_string(s.devices[stream.device].ordinal) + " stream " + std::to_string(stream.id) +
-           (work.launch == model::kNone ? " by no call" : " by " + text(s.launches[work.launch].name)) + '\n';
+    return " gpu " + std::to_string(s.devices[stream.device].ordinal) + " stream " +
+           std::to_string(stream.id) +
+           (work.launch == model::kNone ? " by no call"
+                                        : " by " + text(s.launches[work.launch].name)) +
+           '\n';
   };
   const auto span = [](const auto& one) {
     return ' ' + std::to_string(one.start_ns) + '-' + std::to_string(one.end_ns);
   };
   std::string out;
   for (const model::Process& process : s.processes)
-    out += "process " + std::to_string(process.pid) + (process.operators ? " of a framework\n" : "\n");
+    out +=
+        "process " + std::to_string(process.pid) + (process.operators ? " of a framework\n" : "\n");
   for (const model::Range& range : s.ranges)
     out += text(s.domains[range.domain].name) + '@' + text(range.name) + span(range) + " on " +
            std::to_string(s.threads[range.thread].tid) + '\n';
   for (const model::Launch& call : s.launches)
-    out += "call " + text(call.name) + span(call) + " on " + std::to_string(s.threads[call.thread].tid) + '\n';
+    out += "call " + text(call.name) + span(call) + " on " +
+           std::to_string(s.threads[call.thread].tid) + '\n';
   for (const model::Kernel& kernel : s.kernels)
     out += "kernel " + text(s.kernel_names[kernel.name].demangled) + span(kernel) + " grid " +
            std::to_string(s.kernel_shapes[kernel.shape].grid[0]) + 'x' +
            std::to_string(s.kernel_shapes[kernel.shape].block[0]) + where(kernel);
   for (const model::Copy& copy : s.copies)
-    out += "copy " + std::to_string(static_cast<int>(copy.kind)) + ' ' + std::to_string(copy.bytes) + " B" +
-           span(copy) + where(copy);
+    out += "copy " + std::to_string(static_cast<int>(copy.kind)) + ' ' +
+           std::to_string(copy.bytes) + " B" + span(copy) + where(copy);
   for (const model::Memset& set : s.memsets) out += "set" + span(set) + where(set);
   for (const model::KernelSummary& row : s.summary.kernels)
     out += "kernels " + text(row.name) + " x" + std::to_string(row.calls) + ' ' +
@@ -80,17 +85,20 @@ std::string golden(const std::string& name) {
 
 const std::string kProgram =
     "process 70\n@step 5000100000-5001000000 on 77\n"
-    "call hipMemcpy 5000120000-5000205000 on 77\ncall hipLaunchKernel 5000300000-5000310000 on 77\n";
+    "call hipMemcpy 5000120000-5000205000 on 77\ncall hipLaunchKernel 5000300000-5000310000 on "
+    "77\n";
 
 TEST(Rocm, DatabasesOfThreeTools) {
   const std::string copy = "copy 1 4096 B 5000150000-5000200000 gpu 1 stream 4 by hipMemcpy\n";
   const auto kernel = [](const std::string& grid) {
-    return "kernel vector_add(float*, int) 5000320000-5000720000 grid " + grid + " gpu 1 stream 4 by hipLaunchKernel\n";
+    return "kernel vector_add(float*, int) 5000320000-5000720000 grid " + grid +
+           " gpu 1 stream 4 by hipLaunchKernel\n";
   };
   EXPECT_EQ(show_database(golden("rocprof.sql")), kProgram + kernel("0x0") + copy);
   EXPECT_EQ(show_database(golden("rpd.sql")),
             kProgram + kernel("16x64") + copy + "loss unread_events 1\nloss unread_events 1\n");
-  EXPECT_EQ(show_database(golden("rocpd.sql")), kProgram + kernel("16x64") + copy + "loss unread_events 1\n");
+  EXPECT_EQ(show_database(golden("rocpd.sql")),
+            kProgram + kernel("16x64") + copy + "loss unread_events 1\n");
 }
 
 TEST(Rocm, ArrowsOfATraceLeadFromCallsToTheirWork) {
@@ -103,7 +111,8 @@ TEST(Rocm, ArrowsOfATraceLeadFromCallsToTheirWork) {
 
 TEST(Rocm, ATraceThatEndsEarlyIsReadUpToThere) {
   const std::string text = golden("results.json");
-  const std::string out = show(read_text(std::string_view(text).substr(0, text.find("\"ph\":\"s\"")), "x"));
+  const std::string out =
+      show(read_text(std::string_view(text).substr(0, text.find("\"ph\":\"s\"")), "x"));
   EXPECT_NE(out.find("by no call"), std::string::npos);
   EXPECT_NE(out.find("loss torn_tail 1\n"), std::string::npos) << out;
   EXPECT_EQ(show(read_text(R"({"traceEvents":[{},{"ph":"X"},7,{"ph":"s","id":1}]})", "x")),
@@ -120,33 +129,39 @@ TEST(Rocm, TablesOfTotals) {
                             "\"FillBuffer\",1,5,5,1\n\"k\",1,2,2,1\n\"bad\",x,2,2,1\n\"short\",1\n";
   EXPECT_EQ(show(read_text(mixed, "results.stats.csv")),
             "kernels k x1 2\ncalls hipMemcpy x3 1342\ncopies 2 x1\nsets x1\nloss bad_rows 2\n");
-  EXPECT_EQ(show(read_text(head + "\"step\",2,9,4.5,1\n", "70_marker_api_stats.csv")), "ranges step x2\n");
+  EXPECT_EQ(show(read_text(head + "\"step\",2,9,4.5,1\n", "70_marker_api_stats.csv")),
+            "ranges step x2\n");
   EXPECT_EQ(show(read_text(head + "\"HIP_API\",2,9,4.5,1\n", "70_domain_stats.csv")),
             "a table of rocprof without rows of kernels, copies, calls or ranges\n");
-  EXPECT_EQ(show(read_text("\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\","
-                           "\"StdDev\"\n\"k\",4,1.2e3,300.0,100.0,200,400,81.6\n",
-                           "70_kernel_stats.csv")),
-            "kernels k x4 1200\n");
+  EXPECT_EQ(
+      show(read_text(
+          "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\","
+          "\"StdDev\"\n\"k\",4,1.2e3,300.0,100.0,200,400,81.6\n",
+          "70_kernel_stats.csv")),
+      "kernels k x4 1200\n");
 }
 
 TEST(Rocm, HostileDatabases) {
-  EXPECT_TRUE(show_database("create table OPS(BeginNs text, EndNs blob)").starts_with("OPS: no such column: Name"));
-  EXPECT_NE(show_database("create table \"rocpd_region\"(id integer)").find("rocpd_region: no such table"),
+  EXPECT_TRUE(show_database("create table OPS(BeginNs text, EndNs blob)")
+                  .starts_with("OPS: no such column: Name"));
+  EXPECT_NE(show_database("create table \"rocpd_region\"(id integer)")
+                .find("rocpd_region: no such table"),
             std::string::npos);
   std::string sql = golden("rocprof.sql");
   sql +=
-      "insert into OPS values (9, 3, 0, 0, 'k', 1, 1, 1), (-5, 'x', null, null, null, null, null, null),"
+      "insert into OPS values (9, 3, 0, 0, 'k', 1, 1, 1), (-5, 'x', null, null, null, null, null, "
+      "null),"
       "(5, 9223372036854775807, -1, 99999999999, x'00ff', -1, -1, -7);";
   const std::string out = show_database(sql);
   EXPECT_NE(out.find("loss bad_events 2\nloss bad_events 1\n"), std::string::npos) << out;
 }
 
 TEST(Rocm, AnIdentifierThatRepeatsMakesNoFurtherEvents) {
-  const std::string
-      program = golden("rocprof.sql"),
-      same_index =
-          "update HIP set \"Index\" = 1; update COPY set \"Index\" = 1; insert into HIP select * from HIP;"
-          "insert into COPY select * from COPY;";
+  const std::string program = golden("rocprof.sql"),
+                    same_index =
+                        "update HIP set \"Index\" = 1; update COPY set \"Index\" = 1; insert into "
+                        "HIP select * from HIP;"
+                        "insert into COPY select * from COPY;";
   const std::string copies = show_database(program + same_index);
   std::size_t shown = 0;
   for (std::size_t found = copies.find("\ncopy "); found != std::string::npos;
@@ -154,9 +169,10 @@ TEST(Rocm, AnIdentifierThatRepeatsMakesNoFurtherEvents) {
     ++shown;
   EXPECT_EQ(shown, 2u) << copies;
 
-  const std::string without_keys = base::replace_all(golden("rocpd.sql"), "id integer primary key", "id integer");
-  const std::string damaged =
-      show_database(without_keys + "insert into \"rocpd_event_1a2b\" select * from \"rocpd_event_1a2b\";");
+  const std::string without_keys =
+      base::replace_all(golden("rocpd.sql"), "id integer primary key", "id integer");
+  const std::string damaged = show_database(
+      without_keys + "insert into \"rocpd_event_1a2b\" select * from \"rocpd_event_1a2b\";");
   EXPECT_NE(damaged.find("loss damaged_table"), std::string::npos) << damaged;
 }
 

@@ -3,8 +3,9 @@
 //   "Name","Calls","TotalDurationNs","AverageNs","Percentage"                            rocprof
 //   "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"   rocprofv3
 //
-// The file's name tells what the names are: results.hip_stats.csv, ..._memory_copy_stats.csv. Where it does not, copies
-// and functions of HIP and HSA are told by their names, and all else are kernels.
+// The file's name tells what the names are: results.hip_stats.csv, ..._memory_copy_stats.csv. Where
+// it does not, copies and functions of HIP and HSA are told by their names, and all else are
+// kernels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,10 +34,10 @@ Kind kind_of(std::string_view name, std::string_view file) {
       {"hsa_stats", Kind::kCall},       {"api_stats", Kind::kCall}};
   for (const auto& [word, kind] : kFiles)
     if (file.find(word) != std::string_view::npos) return kind;
-  constexpr std::pair<std::string_view, Kind> kNames[] = {{"CopyHostTo", Kind::kCopy},   {"CopyDeviceTo", Kind::kCopy},
-                                                          {"MEMORY_COPY_", Kind::kCopy}, {"FillBuffer", Kind::kCopy},
-                                                          {"__hip", Kind::kCall},        {"hip", Kind::kCall},
-                                                          {"hsa_", Kind::kCall}};
+  constexpr std::pair<std::string_view, Kind> kNames[] = {
+      {"CopyHostTo", Kind::kCopy}, {"CopyDeviceTo", Kind::kCopy}, {"MEMORY_COPY_", Kind::kCopy},
+      {"FillBuffer", Kind::kCopy}, {"__hip", Kind::kCall},        {"hip", Kind::kCall},
+      {"hsa_", Kind::kCall}};
   for (const auto& [begin, kind] : kNames)
     if (name.starts_with(begin)) return kind;
   return Kind::kKernel;
@@ -68,8 +69,8 @@ void add(std::string_view name, const std::vector<double>& row, Kind kind, model
       break;
     }
     case Kind::kCopy:
-      s.summary.copies.push_back(
-          {copy_kind(name), is_fill(name), calls, row[1], std::numeric_limits<double>::quiet_NaN()});
+      s.summary.copies.push_back({copy_kind(name), is_fill(name), calls, row[1],
+                                  std::numeric_limits<double>::quiet_NaN()});
       break;
     case Kind::kCall: s.summary.calls.push_back({s.strings.intern(name), calls, row[1]}); break;
     case Kind::kRange: {
@@ -116,10 +117,13 @@ base::Result<model::Session> read_stats(std::string_view text, const std::string
       ++bad;
   }
   if (session.summary.empty())
-    return base::fail(base::Code::kBadData, "a table of rocprof without rows of kernels, copies, calls or ranges", name,
+    return base::fail(base::Code::kBadData,
+                      "a table of rocprof without rows of kernels, copies, calls or ranges", name,
                       "Give kernel_stats, hip_stats or the trace itself (--output-format rocpd).");
-  if (bad > 0) session.losses.push_back({"bad_rows", bad, "rows that do not fit their header were left out"});
-  session.losses.push_back({"totals_only", 0, "tables of sums hold totals by name: overlap cannot be known"});
+  if (bad > 0)
+    session.losses.push_back({"bad_rows", bad, "rows that do not fit their header were left out"});
+  session.losses.push_back(
+      {"totals_only", 0, "tables of sums hold totals by name: overlap cannot be known"});
   session.sources.push_back({name, "rocm", "rocprof statistics", {}});
   return session;
 }

@@ -1,17 +1,19 @@
-// rocprof's results.json, for chrome://tracing. Lanes are processes of the trace, told by their names; what a call
-// caused is told by arrows: "s" lies inside the call, "t" is the begin of the work.
+// rocprof's results.json, for chrome://tracing. Lanes are processes of the trace, told by their
+// names; what a call caused is told by arrows: "s" lies inside the call, "t" is the begin of the
+// work.
 //
 //   { "traceEvents":[{}
 //   ,{"args":{"name":"CPU HIP API"},"ph":"M","pid":2,"name":"process_name","sort_index":0}
 //   ,{"ph":"X","name":"hipMemcpy","pid":"2","tid":"19147","ts":"62210881","dur":"338945",
-//     "args":{"BeginNs":"622108814230486","EndNs":"622109153176175","pid":"19147","args":"( sizeBytes(128))"}}
+//     "args":{"BeginNs":"622108814230486","EndNs":"622109153176175","pid":"19147","args":"(
+//     sizeBytes(128))"}}
 //   ,{"ph":"X","name":"CopyHostToDevice","pid":"1","tid":"0","ts":"62210904","dur":"92",
 //     "args":{"BeginNs":"622109046136251","EndNs":"622109138348698","dev-id":"4","queue-id":"0","pid":"19147"}}
 //   ,{"ts":62210898,"ph":"s","cat":"DataFlow","id":0,"pid":2,"tid":19147,"name":"dep"}
 //   ,{"ts":62210904,"ph":"t","cat":"DataFlow","id":0,"pid":1,"tid":0,"name":"dep"}
 //
-// `ts` may count from another begin than BeginNs, which is exact; older versions have the real process in "proc-id",
-// and none for calls and ranges.
+// `ts` may count from another begin than BeginNs, which is exact; older versions have the real
+// process in "proc-id", and none for calls and ranges.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -48,7 +50,9 @@ const Json* member(const Json& of, const char* key) {
 std::string text(const Json& of, const char* key) {
   const Json* value = of.is_object() ? member(of, key) : nullptr;
   if (value == nullptr) return {};
-  return value->is_string() ? value->get<std::string>() : value->is_number() ? value->dump() : std::string();
+  return value->is_string()   ? value->get<std::string>()
+         : value->is_number() ? value->dump()
+                              : std::string();
 }
 
 /// Numbers are strings, except in arrows.
@@ -79,7 +83,8 @@ class TraceReader {
     static const Json kNothing = Json::object();
     const Json& args = arguments != nullptr && arguments->is_object() ? *arguments : kNothing;
     if (phase == "M") {
-      if (text(event, "name") == "process_name") lanes_[number(event, "pid").value_or(-1)] = text(args, "name");
+      if (text(event, "name") == "process_name")
+        lanes_[number(event, "pid").value_or(-1)] = text(args, "name");
     } else if (phase == "X") {
       complete(event, args);
     } else if (phase == "s" || phase == "t") {
@@ -123,8 +128,8 @@ class TraceReader {
     if (!lane || !thread || !start || !end) return builder_.bad();
     if (*end < *start) return builder_.bad_length();
     const std::string& of = lanes_[*lane];
-    const auto known =
-        std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& each) { return of.starts_with(each.name); });
+    const auto known = std::find_if(std::begin(kLanes), std::end(kLanes),
+                                    [&](const Lane& each) { return of.starts_with(each.name); });
     held.category = known == std::end(kLanes) ? of : std::string(known->category);
     held.name = text(event, "name");
     held.arguments = text(args, "args");
@@ -147,7 +152,8 @@ class TraceReader {
 
   /// Numbers calls and the work that their arrows lead to alike.
   void link() {
-    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Held*> begins;  // lane, thread, ts
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, Held*>
+        begins;  // lane, thread, ts
     for (Held& held : held_) begins.emplace(std::tuple(held.lane, held.thread, held.ts), &held);
     std::map<std::int64_t, Held*> calls;
     std::uint32_t next = 0;
@@ -156,7 +162,8 @@ class TraceReader {
       auto at = begins.upper_bound({arrow.lane, arrow.thread, arrow.ts});
       if (at == begins.begin()) continue;
       Held& call = *std::prev(at)->second;
-      if (call.lane != arrow.lane || call.thread != arrow.thread || call.ts_end < arrow.ts) continue;
+      if (call.lane != arrow.lane || call.thread != arrow.thread || call.ts_end < arrow.ts)
+        continue;
       if (!call.event.correlation) call.event.correlation = ++next;
       calls[arrow.id] = &call;
     }
@@ -178,7 +185,8 @@ class TraceReader {
 }  // namespace
 
 bool is_trace(std::string_view head) {
-  return base::trim(head).starts_with('{') && head.find("\"traceEvents\"") != std::string_view::npos &&
+  return base::trim(head).starts_with('{') &&
+         head.find("\"traceEvents\"") != std::string_view::npos &&
          head.find("\"name\":\"process_name\",\"sort_index\":") != std::string_view::npos;
 }
 
@@ -194,7 +202,8 @@ base::Result<model::Session> read_trace(std::string_view json, const std::string
                                                 : "this JSON cannot be read: " + splitter.broken(),
                       where, "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
   model::Session session = reader.finish();
-  if (!splitter.broken().empty()) session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + where});
+  if (!splitter.broken().empty())
+    session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + where});
   session.sources.push_back({name, "rocm", "rocprof", {}});
   return session;
 }

@@ -42,7 +42,8 @@ std::array<std::uint32_t, 3> triple(std::string_view details, std::string_view k
   const std::string_view rest = details.substr(at + key.size());
   const auto parts = base::split(rest.substr(0, rest.find_first_of(" \n")), ',');
   for (std::size_t i = 0; i < out.size() && i < parts.size(); ++i)
-    out.at(i) = static_cast<std::uint32_t>(std::min<std::uint64_t>(base::to_uint(parts[i]).value_or(0), UINT32_MAX));
+    out.at(i) = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(base::to_uint(parts[i]).value_or(0), UINT32_MAX));
   return out;
 }
 
@@ -66,7 +67,8 @@ class SpaceReader {
     events_.clear();
     stats_.clear();
     std::vector<Line> lines;
-    read(message, unused_, text(2, name_), each(3, [&](std::string_view m) { lines.push_back(line(m)); }),
+    read(message, unused_, text(2, name_),
+         each(3, [&](std::string_view m) { lines.push_back(line(m)); }),
          each(4, [&](std::string_view m) { add_name(m, events_); }),
          each(5, [&](std::string_view m) { add_name(m, stats_); }));
     const bool device = name_.starts_with("/device:");
@@ -82,10 +84,12 @@ class SpaceReader {
   }
 
   [[nodiscard]] std::uint64_t known() const { return builder_.known(); }
-  /// What starts the profiler returns into the trace, with the seconds that starting took: the program's part follows.
+  /// What starts the profiler returns into the trace, with the seconds that starting took: the
+  /// program's part follows.
   model::Session finish() {
     model::Session session = builder_.finish();
-    if (std::erase_if(session.ranges, [&](const auto& range) { return range.end_ns <= started_ns_; }) > 0)
+    if (std::erase_if(session.ranges,
+                      [&](const auto& range) { return range.end_ns <= started_ns_; }) > 0)
       set_extents(session);
     return session;
   }
@@ -122,7 +126,8 @@ class SpaceReader {
     if (duration_ps < 0) return builder_.bad_length();
     out.phase = 'X';
     out.start_ns = of.begin_ns + offset_ps / 1000;
-    out.length_ns = (offset_ps + std::min(duration_ps, INT64_MAX - offset_ps)) / 1000 - offset_ps / 1000;
+    out.length_ns =
+        (offset_ps + std::min(duration_ps, INT64_MAX - offset_ps)) / 1000 - offset_ps / 1000;
     out.fraction = true;
     out.pid = 0;
     out.tid = static_cast<std::uint32_t>(of.id);
@@ -132,7 +137,8 @@ class SpaceReader {
       const bool is_copy = !copy.empty() || out.name.starts_with("Memcpy");
       const bool is_set = !set.empty() || out.name.starts_with("Memset");
       out.category = is_copy ? "gpu_memcpy" : is_set ? "gpu_memset" : "kernel";
-      if (const auto size = number(is_copy ? copy : set, "size:"); size && *size < (std::uint64_t{1} << 62))
+      if (const auto size = number(is_copy ? copy : set, "size:");
+          size && *size < (std::uint64_t{1} << 62))
         out.bytes = static_cast<std::int64_t>(*size);
       out.grid = triple(kernel, "grid:");
       out.block = triple(kernel, "block:");
@@ -158,12 +164,13 @@ class SpaceReader {
     return found == names.end() ? std::string_view() : found->second;
   }
 
-  void stat(std::string_view message, kineto::Event& out, std::string_view& kernel, std::string_view& copy,
-            std::string_view& set) {
+  void stat(std::string_view message, kineto::Event& out, std::string_view& kernel,
+            std::string_view& copy, std::string_view& set) {
     std::optional<std::int64_t> id, reference;
     std::string_view value;
     std::int64_t whole = -1;
-    read(message, unused_, number(1, id), number(3, whole), number(4, whole), text(5, value), number(7, reference));
+    read(message, unused_, number(1, id), number(3, whole), number(4, whole), text(5, value),
+         number(7, reference));
     if (reference) value = name_in(stats_, reference);
     const std::string_view name = name_in(stats_, id);
     if (name == "correlation_id" && whole > 0 && whole < UINT32_MAX)
@@ -189,18 +196,21 @@ base::Result<model::Session> read_bytes(std::string_view data, const std::string
   std::string_view host;
   try {
     std::uint64_t unused = 0;
-    proto::read(data, unused, proto::each(1, [&](std::string_view m) { reader.plane(m); }), proto::text(4, host));
+    proto::read(data, unused, proto::each(1, [&](std::string_view m) { reader.plane(m); }),
+                proto::text(4, host));
   } catch (const protozero::exception& error) {
     broken = error.what();
   }
   if (reader.known() == 0)
-    return base::fail(base::Code::kBadData,
-                      broken.empty() ? "a profile of XLA without kernels, calls and ranges"
-                                     : "this profile of XLA cannot be read: " + broken,
-                      name, "Give what jax.profiler.trace(DIR) wrote, and check that it was copied whole.");
+    return base::fail(
+        base::Code::kBadData,
+        broken.empty() ? "a profile of XLA without kernels, calls and ranges"
+                       : "this profile of XLA cannot be read: " + broken,
+        name, "Give what jax.profiler.trace(DIR) wrote, and check that it was copied whole.");
   model::Session session = reader.finish();
   if (!broken.empty())
-    session.losses.push_back({"torn_tail", 1, "the profile ends early: " + broken + "; what follows is missing"});
+    session.losses.push_back(
+        {"torn_tail", 1, "the profile ends early: " + broken + "; what follows is missing"});
   for (model::Process& process : session.processes) process.host = session.strings.intern(host);
   session.sources.push_back({name, "xplane", "XLA profiler", {}});
   return session;
@@ -208,7 +218,8 @@ base::Result<model::Session> read_bytes(std::string_view data, const std::string
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path&) {
   const std::string_view whole(reinterpret_cast<const char*>(head.data()), head.size());
-  if (!whole.starts_with('\x0a')) return false;  // field 1 of XSpace: a plane, whose name comes first
+  if (!whole.starts_with('\x0a'))
+    return false;  // field 1 of XSpace: a plane, whose name comes first
   const std::string_view begin = whole.substr(0, 64);
   for (const std::string_view name : {"/host:", "/device:", "Task Environment"})
     if (begin.find(name) != std::string_view::npos) return true;

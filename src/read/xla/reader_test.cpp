@@ -20,7 +20,8 @@ struct OneStat {
 /// A plane with its names, event by event, as XLA writes them.
 class Plane {
  public:
-  explicit Plane(const std::string& name, std::vector<std::string> events, std::vector<std::string> stats) {
+  explicit Plane(const std::string& name, std::vector<std::string> events,
+                 std::vector<std::string> stats) {
     plane_.add_string(2, name);
     const auto names = [&](std::uint32_t field, const std::vector<std::string>& all) {
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -42,7 +43,8 @@ class Plane {
     line.add_string(2, name);
     line.add_int64(3, begin_ns);
   }
-  void event(std::int64_t name, std::int64_t offset_ps, std::int64_t duration_ps, std::vector<OneStat> stats = {}) {
+  void event(std::int64_t name, std::int64_t offset_ps, std::int64_t duration_ps,
+             std::vector<OneStat> stats = {}) {
     pbf_writer line(line_);
     pbf_writer event(line, 4);
     event.add_int64(1, name);
@@ -65,7 +67,8 @@ class Plane {
   pbf_writer plane_{data_};
 };
 
-/// A step of JAX on a GPU: a Python function, a call, its kernel, a copy; derived lines beside the stream.
+/// A step of JAX on a GPU: a Python function, a call, its kernel, a copy; derived lines beside the
+/// stream.
 std::string example() {
   std::string out;
   pbf_writer space(out);
@@ -76,14 +79,16 @@ std::string example() {
             {{1, "", 90}, {2, "regs:32 static_shared:0 grid:16,2,1 block:64,1,1 occ_pct:100"}});
   gpu.end_line();
   gpu.line(15, "Stream #15(MemcpyH2D)", 1'000'000);
-  gpu.event(2, 500'000, 100'000, {{1, "", 89}, {3, "kind_src:pageable kind_dst:device size:4096 async:1"}});
+  gpu.event(2, 500'000, 100'000,
+            {{1, "", 89}, {3, "kind_src:pageable kind_dst:device size:4096 async:1"}});
   gpu.end_line();
   gpu.line(100, "XLA Modules", 1'000'000);
   gpu.event(3, 0, 9'000'000);
   gpu.end_line();
   gpu.write(space);
   Plane host("/host:CPU",
-             {"$train.py:12 step", "cuLaunchKernel", "PjitFunction(step)", "$profiler.py:101 start_trace", "Collect"},
+             {"$train.py:12 step", "cuLaunchKernel", "PjitFunction(step)",
+              "$profiler.py:101 start_trace", "Collect"},
              {"correlation_id"});
   host.line(78, "python3", 200'000);  // the profiler's own
   host.event(4, 0, 700'000'000);
@@ -116,23 +121,29 @@ std::string show(const base::Result<model::Session>& session) {
   const auto where = [&](const auto& work) {
     const model::Stream& stream = s.streams[work.stream];
     return ' ' + std::to_string(work.start_ns) + '-' + std::to_string(work.end_ns) + " gpu " +
-           std::to_string(s.devices[stream.device].ordinal) + " stream " + std::to_string(stream.id) +
-           (work.launch == model::kNone ? " by no call" : " by " + text(s.launches[work.launch].name)) + '\n';
+           std::to_string(s.devices[stream.device].ordinal) + " stream " +
+           std::to_string(stream.id) +
+           (work.launch == model::kNone ? " by no call"
+                                        : " by " + text(s.launches[work.launch].name)) +
+           '\n';
   };
   std::string out;
-  for (const model::Process& process : s.processes) out += "process of " + text(process.host) + '\n';
+  for (const model::Process& process : s.processes)
+    out += "process of " + text(process.host) + '\n';
   for (const model::Range& range : s.ranges)
-    out += text(s.domains[range.domain].name) + '@' + text(range.name) + ' ' + std::to_string(range.start_ns) + '-' +
-           std::to_string(range.end_ns) + " on " + text(s.threads[range.thread].name) + '\n';
+    out += text(s.domains[range.domain].name) + '@' + text(range.name) + ' ' +
+           std::to_string(range.start_ns) + '-' + std::to_string(range.end_ns) + " on " +
+           text(s.threads[range.thread].name) + '\n';
   for (const model::Kernel& kernel : s.kernels) {
     const model::KernelShape& shape = s.kernel_shapes[kernel.shape];
-    out += "kernel " + text(s.kernel_names[kernel.name].demangled) + ' ' + std::to_string(shape.grid[0]) + ',' +
-           std::to_string(shape.grid[1]) + 'x' + std::to_string(shape.block[0]) + " regs " +
-           std::to_string(shape.registers_per_thread) + where(kernel);
+    out += "kernel " + text(s.kernel_names[kernel.name].demangled) + ' ' +
+           std::to_string(shape.grid[0]) + ',' + std::to_string(shape.grid[1]) + 'x' +
+           std::to_string(shape.block[0]) + " regs " + std::to_string(shape.registers_per_thread) +
+           where(kernel);
   }
   for (const model::Copy& copy : s.copies)
-    out +=
-        "copy " + std::to_string(static_cast<int>(copy.kind)) + ' ' + std::to_string(copy.bytes) + " B" + where(copy);
+    out += "copy " + std::to_string(static_cast<int>(copy.kind)) + ' ' +
+           std::to_string(copy.bytes) + " B" + where(copy);
   for (const model::Loss& loss : s.losses)
     out += "loss " + std::string(loss.kind.id()) + ' ' + std::to_string(loss.count) + '\n';
   return out;
@@ -141,11 +152,13 @@ std::string show(const base::Result<model::Session>& session) {
 TEST(Xla, StreamsAndThreadsAreReadAndWhatWasDerivedIsNot) {
   EXPECT_EQ(show(read_bytes(example(), "x")),
             "process of node7\n"
-            "python@train.py:12 step 1000000-1009000 on python3\n@PjitFunction(step) 1000100-1008100 on python3\n"
+            "python@train.py:12 step 1000000-1009000 on python3\n@PjitFunction(step) "
+            "1000100-1008100 on python3\n"
             "kernel loop_fusion 16,2x64 regs 32 1002000-1007000 gpu 0 stream 14 by cuLaunchKernel\n"
             "kernel fusion.1 0,0x0 regs 0 1001000-1002000 gpu 3 stream 2 by no call\n"
             "copy 1 4096 B 1000500-1000600 gpu 0 stream 15 by no call\n");
-  EXPECT_EQ(read_bytes(example(), "x")->begin_ns, 1000000) << "starting the profiler is no part of the run";
+  EXPECT_EQ(read_bytes(example(), "x")->begin_ns, 1000000)
+      << "starting the profiler is no part of the run";
 }
 
 TEST(Xla, AnyCutIsAnErrorOrALoss) {
@@ -154,12 +167,15 @@ TEST(Xla, AnyCutIsAnErrorOrALoss) {
     const auto session = read_bytes(std::string_view(whole).substr(0, size), "x");
     EXPECT_TRUE(session || !session.error().what.empty()) << size;
   }
-  EXPECT_NE(show(read_bytes(std::string_view(whole).substr(0, whole.size() - 3), "x")).find("loss torn_tail 1"),
+  EXPECT_NE(show(read_bytes(std::string_view(whole).substr(0, whole.size() - 3), "x"))
+                .find("loss torn_tail 1"),
             std::string::npos);
 }
 
 TEST(Xla, IsToldByItsFirstPlane) {
-  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "x"); };
+  const auto sniff = [](std::string_view head) {
+    return kReader.sniff(std::as_bytes(std::span(head)), "x");
+  };
   EXPECT_TRUE(sniff(example()));
   EXPECT_FALSE(sniff("\n\n{\"a\": 1}"));
   EXPECT_FALSE(sniff("/host:CPU"));

@@ -1,5 +1,6 @@
-// A comparison for programs. CSV: one row a region, value and side, RFC 4180, base units, empty where absent. JSON:
-// rangescope.compare/1 (docs/formats/compare-json.md), rangescope.gate/1. JUnit XML for build servers.
+// A comparison for programs. CSV: one row a region, value and side, RFC 4180, base units, empty
+// where absent. JSON: rangescope.compare/1 (docs/formats/compare-json.md), rangescope.gate/1. JUnit
+// XML for build servers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,18 +31,20 @@ void rows(const std::string& kind, const std::string& path, const std::string& d
     csv_row(sink, {kind, csv_field(domain), csv_field(path), csv_field(value.tag), value.unit,
                    value.per_occurrence ? "true" : "false", csv_field(comparison.sides[side].label),
                    csv_number(counts[0]), csv_number(counts[side]), csv_number(value.values[0]),
-                   csv_number(value.values[side]), both ? csv_number(change.difference) : "", csv_number(change.ratio),
-                   csv_number(change.low), csv_number(change.high), csv_number(change.p),
-                   std::string(model::standing_name(change.standing)), csv_field(change.why)});
+                   csv_number(value.values[side]), both ? csv_number(change.difference) : "",
+                   csv_number(change.ratio), csv_number(change.low), csv_number(change.high),
+                   csv_number(change.p), std::string(model::standing_name(change.standing)),
+                   csv_field(change.why)});
   }
 }
 
 void value_fields(JsonWriter& json, const ComparedValue& value) {
   json.fields("unit", value.unit, "per_occurrence", value.per_occurrence, "values", value.values);
   json.line_objects("changes", value.changes, [&](const Change& change) {
-    json.fields("standing", model::standing_name(change.standing), "difference", change.difference, "ratio",
-                change.ratio, "low", change.low, "high", change.high, "confidence",
-                change.low ? std::optional(change.confidence) : std::nullopt, "p", change.p, "why", change.why);
+    json.fields("standing", model::standing_name(change.standing), "difference", change.difference,
+                "ratio", change.ratio, "low", change.low, "high", change.high, "confidence",
+                change.low ? std::optional(change.confidence) : std::nullopt, "p", change.p, "why",
+                change.why);
     if (change.is_exact) json.field("exact", true);
   });
 }
@@ -86,16 +89,19 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
   json.open_object();
   json.field("schema", "rangescope.compare/1");
   json.objects("sides", comparison.sides, [&](const model::ComparedSide& side) {
-    json.fields("label", side.label, "runs", side.runs, "command", side.command, "devices", side.devices, "duration_ns",
-                side.duration_ns, "failed", side.failed);
+    json.fields("label", side.label, "runs", side.runs, "command", side.command, "devices",
+                side.devices, "duration_ns", side.duration_ns, "failed", side.failed);
   });
   json.fields("text", comparison_headline(comparison), "in_turns", comparison.in_turns);
-  json.fields("noise", comparison.noise, "method", comparison.method, "alpha", comparison.alpha, "tests",
-              comparison.tests);
-  json.line_objects("environment", comparison.environment, [&](const model::EnvironmentDifference& difference) {
-    json.fields("what", difference.what, "values", difference.values, "heavy", difference.heavy);
-  });
-  for (const auto& [name, list] : {std::pair{"regions", &comparison.regions}, {"missing", &comparison.missing}}) {
+  json.fields("noise", comparison.noise, "method", comparison.method, "alpha", comparison.alpha,
+              "tests", comparison.tests);
+  json.line_objects("environment", comparison.environment,
+                    [&](const model::EnvironmentDifference& difference) {
+                      json.fields("what", difference.what, "values", difference.values, "heavy",
+                                  difference.heavy);
+                    });
+  for (const auto& [name, list] :
+       {std::pair{"regions", &comparison.regions}, {"missing", &comparison.missing}}) {
     json.open_array(name);
     for (const model::ComparedRegion& one : *list) region(json, one);
     json.close();
@@ -119,18 +125,19 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
 }  // namespace
 
 void write_comparison_csv(const model::Comparison& comparison, const Style&, Sink& sink) {
-  csv_row(sink, {"what", "domain", "path", "value", "unit", "per_occurrence", "side", "count_a", "count", "value_a",
-                 "value_side", "difference", "ratio", "low", "high", "p", "standing", "why"});
+  csv_row(sink,
+          {"what", "domain", "path", "value", "unit", "per_occurrence", "side", "count_a", "count",
+           "value_a", "value_side", "difference", "ratio", "low", "high", "p", "standing", "why"});
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
       for (const model::ComparedValue& value : region.values) {
         if (!model::is_compared(region, value)) continue;
-        rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain, region.occurrences,
-             value, comparison, sink);
+        rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain,
+             region.occurrences, value, comparison, sink);
       }
       for (const model::ComparedFunction& function : region.functions)
-        rows("function", model::path_text("", region.path) + " > " + function.name, region.domain, region.occurrences,
-             function.self, comparison, sink);
+        rows("function", model::path_text("", region.path) + " > " + function.name, region.domain,
+             region.occurrences, function.self, comparison, sink);
     }
   }
   for (const model::ComparedKernel& kernel : comparison.kernels) {
@@ -156,13 +163,13 @@ void write_gate_markdown(const model::Gate& gate, const Style&, Sink& sink) {
 void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
   JsonWriter json(sink);
   json.open_object();
-  json.fields("schema", "rangescope.gate/1", "verdict", model::gate_verdict_name(gate.verdict), "text",
-              gate_headline(gate), "max_regression", gate.max_regression);
+  json.fields("schema", "rangescope.gate/1", "verdict", model::gate_verdict_name(gate.verdict),
+              "text", gate_headline(gate), "max_regression", gate.max_regression);
   json.line_objects("checks", gate.checks, [&](const GateCheck& check) {
     const model::ComparedRegion& region = region_of(gate, check);
     json.fields("verdict", model::gate_verdict_name(check.verdict), "path",
-                model::path_text(region.domain, region.path), "kind", kind_name(region.kind), "metric",
-                value_of(gate, check).tag, "hidden", check.hidden);
+                model::path_text(region.domain, region.path), "kind", kind_name(region.kind),
+                "metric", value_of(gate, check).tag, "hidden", check.hidden);
     if (check.function) json.field("function", region.functions[*check.function].name);
     if (check.runs_to_decide) json.field("runs_to_decide", check.runs_to_decide);
     json.field("text", check.text);
@@ -173,24 +180,29 @@ void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
   json.finish();
 }
 
-// The dialect that Jenkins, GitLab and GitHub actions read: one suite, one case a check, undecided ones skipped.
+// The dialect that Jenkins, GitLab and GitHub actions read: one suite, one case a check, undecided
+// ones skipped.
 void write_gate_junit(const model::Gate& gate, const Style&, Sink& sink) {
   const auto count = [&](GateVerdict verdict) {
-    return std::ranges::count(gate.checks, verdict, [](const GateCheck& check) { return check.verdict; });
+    return std::ranges::count(gate.checks, verdict,
+                              [](const GateCheck& check) { return check.verdict; });
   };
   const auto bad = count(GateVerdict::kRegressed), open = count(GateVerdict::kUndecided);
-  const std::string counts =
-      fmt::format("name=\"rangescope gate\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
-                  gate.checks.size(), bad, open);
-  sink.write(fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite {0}>\n", counts));
+  const std::string counts = fmt::format(
+      "name=\"rangescope gate\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
+      gate.checks.size(), bad, open);
+  sink.write(fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite {0}>\n", counts));
   for (const GateCheck& check : gate.checks) {
-    sink.write(fmt::format("    <testcase classname=\"{}\" name=\"{}\"", markup_escaped(gate_label(gate, check)),
+    sink.write(fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
+                           markup_escaped(gate_label(gate, check)),
                            markup_escaped(value_of(gate, check).tag)));
     const std::string text = markup_escaped(check.text);
     switch (check.verdict) {
       case GateVerdict::kPassed: sink.write("/>\n"); break;
       case GateVerdict::kRegressed:
-        sink.write(fmt::format(">\n      <failure type=\"regression\" message=\"{}\"/>\n    </testcase>\n", text));
+        sink.write(fmt::format(
+            ">\n      <failure type=\"regression\" message=\"{}\"/>\n    </testcase>\n", text));
         break;
       case GateVerdict::kUndecided:
         sink.write(fmt::format(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", text));

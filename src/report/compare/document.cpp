@@ -41,25 +41,29 @@ std::string side_letter(std::size_t side) {
   return side < 26 ? text : text + std::to_string(side / 26);
 }
 
-const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu) {
+const model::ComparedRegion* functions_shown(const model::Comparison& comparison,
+                                             const std::string& cpu) {
   const auto stands = [](const model::ComparedFunction& function) {
     return std::ranges::any_of(function.self.changes, model::is_significant);
   };
   const model::ComparedRegion* by_name = nullptr;
   for (const model::ComparedRegion& region : comparison.regions) {
     if (region.functions.empty()) continue;
-    if (cpu.empty() ? stands(region.functions.front()) : model::path_text("", region.path) == cpu) return &region;
+    if (cpu.empty() ? stands(region.functions.front()) : model::path_text("", region.path) == cpu)
+      return &region;
     if (by_name == nullptr && !cpu.empty() && region.path.back() == cpu) by_name = &region;
   }
   return by_name;
 }
 
-const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu) {
+const model::ComparedRegion* chains_shown(const model::Comparison& comparison,
+                                          const std::string& cpu) {
   const model::ComparedRegion* region = functions_shown(comparison, cpu);
   if (region != nullptr || !cpu.empty()) return region;
   std::int64_t most = 0;
   for (const model::ComparedRegion& each : comparison.regions) {
-    if (each.functions.empty() || (region != nullptr && each.path.size() > region->path.size())) continue;
+    if (each.functions.empty() || (region != nullptr && each.path.size() > region->path.size()))
+      continue;
     std::int64_t samples = 0;
     for (const model::ComparedChain& chain : each.chains) samples += chain.samples.front();
     if (region != nullptr && each.path.size() == region->path.size() && samples <= most) continue;
@@ -83,7 +87,8 @@ std::string side_sentence(const model::Comparison& comparison, std::size_t side)
   const model::ComparedSide& one = comparison.sides[side];
   std::string text = side_letter(side) + " = " + base::printable(one.label);
   if (one.runs > 1) text += ": " + base::counted(one.runs, "run");
-  if (!one.command.empty()) text += (one.runs > 1 ? " of " : ": ") + base::printable(base::shell_quote(one.command));
+  if (!one.command.empty())
+    text += (one.runs > 1 ? " of " : ": ") + base::printable(base::shell_quote(one.command));
   return text;
 }
 
@@ -94,7 +99,8 @@ std::string side_value(const ComparedValue& value, std::size_t side) {
 
 /// "252", or "252, 126" where the sides differ; "-" where a side does not have the region.
 std::string counts_text(const std::vector<std::optional<double>>& counts) {
-  const bool same = std::all_of(counts.begin(), counts.end(), [&](const auto& count) { return count == counts[0]; });
+  const bool same = std::all_of(counts.begin(), counts.end(),
+                                [&](const auto& count) { return count == counts[0]; });
   std::string text;
   for (const auto& count : counts) {
     text += (text.empty() ? "" : ", ") + (count ? number(*count, "count") : "-");
@@ -108,12 +114,14 @@ std::string change_text(const ComparedValue& value, std::size_t side) {
   const Change& change = value.changes[side - 1];
   if (!value.values[0] || !value.values[side]) return "-";
   if (change.difference == 0) return "0.0 %";
-  if (!change.ratio) return (change.difference >= 0 ? "+" : "-") + number(std::abs(change.difference), value.unit);
+  if (!change.ratio)
+    return (change.difference >= 0 ? "+" : "-") + number(std::abs(change.difference), value.unit);
   if (*change.ratio >= 10) return fmt::format("x {:.3g}", *change.ratio);
   return percent(*change.ratio) + " %";
 }
 
-/// "+5.1 ... +11.2 %", "" without an interval; "(90 %)" behind it where fewer runs than needed for 95 % were there.
+/// "+5.1 ... +11.2 %", "" without an interval; "(90 %)" behind it where fewer runs than needed for
+/// 95 % were there.
 std::string between_text(const Change& change) {
   if (!change.low || !change.high) return "";
   std::string text = percent(*change.low) + " ... " + percent(*change.high) + " %";
@@ -175,8 +183,9 @@ std::string function_sentence(const model::Comparison& comparison) {
     std::string text;
     if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
     text += base::printable(function.name) + " in " + region_label(*region);
-    text += fmt::format(" is {}: its own CPU time from {} to {} per instance ({}).", standing_text(self, side),
-                        side_value(self, 0), side_value(self, side), change_text(self, side));
+    text += fmt::format(" is {}: its own CPU time from {} to {} per instance ({}).",
+                        standing_text(self, side), side_value(self, 0), side_value(self, side),
+                        change_text(self, side));
     return text;
   }
   return {};
@@ -217,8 +226,10 @@ std::string speed_of(const Comparison& comparison, std::size_t side) {
   if (!change.low || !change.high || *change.low <= 0) return {};
   if (!model::is_significant(change)) {
     const std::string runs = base::counted(comparison.sides[side].runs, "run");
-    std::string text = fmt::format("A and {} take the same time, as far as {} show: ", letter, runs);
-    text += fmt::format("{} takes {:.2f} to {:.2f} times as long", letter, *change.low, *change.high);
+    std::string text =
+        fmt::format("A and {} take the same time, as far as {} show: ", letter, runs);
+    text +=
+        fmt::format("{} takes {:.2f} to {:.2f} times as long", letter, *change.low, *change.high);
     return text;
   }
   if (change.standing == Standing::kMore)
@@ -267,7 +278,8 @@ std::string regions_sentence(const model::Comparison& comparison) {
         const Change& change = region.values[v].changes[side - 1];
         ++counts[change.standing];
         const bool stands = model::is_significant(change);
-        // Values of one region are in different units: the first one of a region, mostly wall time, speaks for it.
+        // Values of one region are in different units: the first one of a region, mostly wall time,
+        // speaks for it.
         const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
         if (!stands || size <= largest) continue;
         largest = size;
@@ -281,7 +293,9 @@ std::string regions_sentence(const model::Comparison& comparison) {
   const std::size_t noise = counts[Standing::kNoise], untested = counts[Standing::kUntested];
   const std::size_t worse = counts[Standing::kMore], better = counts[Standing::kLess];
   if (most == nullptr) {
-    if (noise == 0) return "Nothing could be tested in " + sides + ": too few runs or instances to estimate noise.";
+    if (noise == 0)
+      return "Nothing could be tested in " + sides +
+             ": too few runs or instances to estimate noise.";
     std::string none = "No statistically significant change of a range: ";
     none += base::counted(noise, "value") + " in " + sides + ".";
     if (untested > 0) none += fmt::format(" {} could not be tested.", untested);
@@ -289,13 +303,16 @@ std::string regions_sentence(const model::Comparison& comparison) {
   }
   const ComparedValue& value = most->values[at];
   const std::string subject = comparison.sides.size() > 2 ? side_letter(of_side) + ": " : "";
-  std::string text = fmt::format("{}{} is {}: {} from {} to {} ({}).", subject, region_label(*most),
-                                 standing_text(value, of_side), base::printable(value.tag), side_value(value, 0),
-                                 side_value(value, of_side), change_text(value, of_side));
+  std::string text =
+      fmt::format("{}{} is {}: {} from {} to {} ({}).", subject, region_label(*most),
+                  standing_text(value, of_side), base::printable(value.tag), side_value(value, 0),
+                  side_value(value, of_side), change_text(value, of_side));
   const std::size_t others = worse + better - 1;
-  text += others == 0 ? " No other change is statistically significant."
-                      : fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
-                                    base::counted(worse, "value"), better, noise);
+  text += others == 0
+              ? " No other change is statistically significant."
+              : fmt::format(
+                    " In all, {} rose and {} fell significantly; {} did not change significantly.",
+                    base::counted(worse, "value"), better, noise);
   return text;
 }
 
@@ -311,8 +328,9 @@ std::string difference_sentence(const model::EnvironmentDifference& difference) 
 }
 
 std::string rename_sentence(const model::RenameOffer& offer) {
-  return fmt::format("possibly renamed in {}: {} is now {} ({}); to join them: --rename {}", side_letter(offer.side),
-                     base::printable(offer.from), base::printable(offer.to), offer.reason,
+  return fmt::format("possibly renamed in {}: {} is now {} ({}); to join them: --rename {}",
+                     side_letter(offer.side), base::printable(offer.from),
+                     base::printable(offer.to), offer.reason,
                      base::shell_quote(base::printable(offer.from + "=" + offer.to)));
 }
 
@@ -328,7 +346,8 @@ std::vector<std::string> untested_sentences(const model::Comparison& comparison)
   }
   std::vector<std::string> out;
   for (const auto& [why, times] : reasons)
-    out.push_back(fmt::format("untested: {} ({})", base::printable(why), base::counted(times, "value")));
+    out.push_back(
+        fmt::format("untested: {} ({})", base::printable(why), base::counted(times, "value")));
   return out;
 }
 
@@ -353,11 +372,14 @@ std::string missing_sentence(const model::ComparedRegion& region) {
 Tone tone_of(const std::string& standing) {
   if (standing == "slower" || standing == "more") return Tone::kBad;
   if (standing == "faster" || standing == "less") return Tone::kGood;
-  return standing == "noise" || standing == "same" || standing == "untested" ? Tone::kDim : Tone::kPlain;
+  return standing == "noise" || standing == "same" || standing == "untested" ? Tone::kDim
+                                                                             : Tone::kPlain;
 }
 
 std::string_view whisker_class(const Change& change) {
-  return change.standing == Standing::kMore ? "more" : change.standing == Standing::kLess ? "less" : "noise";
+  return change.standing == Standing::kMore   ? "more"
+         : change.standing == Standing::kLess ? "less"
+                                              : "noise";
 }
 
 /// Ratio and interval as a line about "no change", on a logarithmic scale up to `most`: for HTML.
@@ -368,14 +390,17 @@ std::string whisker(const Change& change, double most) {
     return kWidth / 2 + std::clamp(std::log(ratio) / most, -1.0, 1.0) * (kWidth / 2 - 4);
   };
   std::string svg = fmt::format(
-      "<svg width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" aria-hidden=\"true\"><line x1=\"{2}\" x2=\"{2}\" "
+      "<svg width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" aria-hidden=\"true\"><line "
+      "x1=\"{2}\" x2=\"{2}\" "
       "y1=\"0\" y2=\"{1}\"/>",
       kWidth, kHeight, kWidth / 2);
   const std::string_view style = whisker_class(change);
   if (change.low && *change.low > 0)
-    svg += fmt::format("<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"8\" y2=\"8\" stroke-width=\"2\"/>", style,
-                       x(*change.low), x(*change.high));
-  return svg + fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"8\" r=\"4\"/></svg>", style, x(*change.ratio));
+    svg += fmt::format(
+        "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"8\" y2=\"8\" stroke-width=\"2\"/>",
+        style, x(*change.low), x(*change.high));
+  return svg + fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"8\" r=\"4\"/></svg>", style,
+                           x(*change.ratio));
 }
 
 struct Row {
@@ -393,7 +418,8 @@ double scale(const std::vector<Row>& rows) {
   return std::min(most, std::log(4.0));
 }
 
-Grid grid_of(const Comparison& comparison, const char* first, const char* second, const std::vector<Row>& rows) {
+Grid grid_of(const Comparison& comparison, const char* first, const char* second,
+             const std::vector<Row>& rows) {
   Grid grid({{first, false, true}, {second, true, false, 2}});
   grid.least = 40;
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
@@ -408,12 +434,14 @@ Grid grid_of(const Comparison& comparison, const char* first, const char* second
   const double most = scale(rows);
   for (const Row& row : rows) {
     std::vector<GridCell> cells = {{row.label}, {row.counts}};
-    for (std::size_t side = 0; side < row.value->values.size(); ++side) cells.push_back({side_value(*row.value, side)});
+    for (std::size_t side = 0; side < row.value->values.size(); ++side)
+      cells.push_back({side_value(*row.value, side)});
     for (std::size_t side = 1; side < row.value->values.size(); ++side) {
       const Change& change = row.value->changes[side - 1];
       const std::string standing = standing_text(*row.value, side);
       const Tone tone = tone_of(standing);
-      cells.push_back({change_text(*row.value, side), tone == Tone::kDim ? Tone::kDim : Tone::kPlain});
+      cells.push_back(
+          {change_text(*row.value, side), tone == Tone::kDim ? Tone::kDim : Tone::kPlain});
       cells.push_back({between_text(change), Tone::kDim, 0, "", whisker(change, most)});
       cells.push_back({p_text(change), Tone::kDim});
       cells.push_back({standing, tone, 0, change.why});
@@ -428,9 +456,10 @@ void add_surroundings(Section& section, const Comparison& comparison) {
   for (std::size_t side = 0; side < comparison.sides.size(); ++side)
     section.add({.text = side_sentence(comparison, side), .shape = Line::kItem});
   for (const model::EnvironmentDifference& difference : comparison.environment)
-    section.add(
-        {"different " + difference_sentence(difference), Line::kItem, difference.heavy ? Tone::kWarn : Tone::kPlain});
-  for (const std::string& note : comparison.notes) section.add({note, Line::kItem, Tone::kWarn, "note"});
+    section.add({"different " + difference_sentence(difference), Line::kItem,
+                 difference.heavy ? Tone::kWarn : Tone::kPlain});
+  for (const std::string& note : comparison.notes)
+    section.add({note, Line::kItem, Tone::kWarn, "note"});
 }
 
 using model::ComparedPrediction;
@@ -455,8 +484,9 @@ void add_predictions(Document& page, const Comparison& comparison) {
   if (comparison.predictions.empty()) return;
   Section& section = page.begin("Predicted and realised, per instance", false);
   for (const ComparedPrediction& prediction : comparison.predictions)
-    section.add(
-        {.text = sentence_of(comparison, prediction), .shape = Line::kItem, .name = base::printable(prediction.path)});
+    section.add({.text = sentence_of(comparison, prediction),
+                 .shape = Line::kItem,
+                 .name = base::printable(prediction.path)});
 }
 
 void add_missing(Document& page, const Comparison& comparison, std::size_t most) {
@@ -465,15 +495,16 @@ void add_missing(Document& page, const Comparison& comparison, std::size_t most)
   for (std::size_t i = 0; i < shown; ++i)
     section.add({.text = missing_sentence(comparison.missing[i]), .shape = Line::kItem});
   if (comparison.missing.size() > shown)
-    section.add({"(" + base::counted(comparison.missing.size() - shown, "more region") + " not on all sides)",
+    section.add({"(" + base::counted(comparison.missing.size() - shown, "more region") +
+                     " not on all sides)",
                  Line::kItem, Tone::kDim});
   for (const model::RenameOffer& offer : comparison.renames)
     section.add({rename_sentence(offer), Line::kItem, Tone::kWarn});
 }
 
 std::size_t count(const model::Gate& gate, GateVerdict verdict) {
-  return static_cast<std::size_t>(
-      std::ranges::count(gate.checks, verdict, [](const GateCheck& check) { return check.verdict; }));
+  return static_cast<std::size_t>(std::ranges::count(
+      gate.checks, verdict, [](const GateCheck& check) { return check.verdict; }));
 }
 
 }  // namespace
@@ -493,8 +524,10 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
   head.add({.text = comparison_headline(comparison), .tone = Tone::kBold});
   add_surroundings(head, comparison);
   add_predictions(page, comparison);
-  const std::size_t most = style.top == 0 ? comparison.regions.size() : std::min(style.top, comparison.regions.size());
-  const std::size_t values = comparison.regions.empty() ? 0 : comparison.regions.front().values.size();
+  const std::size_t most =
+      style.top == 0 ? comparison.regions.size() : std::min(style.top, comparison.regions.size());
+  const std::size_t values =
+      comparison.regions.empty() ? 0 : comparison.regions.front().values.size();
   for (std::size_t v = 0; v < values; ++v) {
     std::vector<Row> rows;
     for (std::size_t i = 0; i < most; ++i) {
@@ -504,7 +537,8 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
     }
     Grid grid = grid_of(comparison, "range", "count", rows);
     if (comparison.regions.size() > most)
-      grid.more = base::counted(comparison.regions.size() - most, "more region") + " changed less: --top";
+      grid.more =
+          base::counted(comparison.regions.size() - most, "more region") + " changed less: --top";
     page.begin(value_heading(comparison.regions.front().values[v]), false).add(std::move(grid));
   }
   constexpr std::size_t kMostMissing = 12;
@@ -521,27 +555,34 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
   std::vector<Row> kernels;
   for (std::size_t i = 0; i < std::min(style.top_kernels, comparison.kernels.size()); ++i) {
     const model::ComparedKernel& kernel = comparison.kernels[i];
-    kernels.push_back({kernel.name + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls), &kernel.per_call});
+    kernels.push_back({kernel.name + (kernel.folded ? " (folded)" : ""), counts_text(kernel.calls),
+                       &kernel.per_call});
   }
   if (!kernels.empty()) {
     Grid grid = grid_of(comparison, "kernel", "count", kernels);
     if (comparison.kernels.size() > kernels.size())
-      grid.more = base::counted(comparison.kernels.size() - kernels.size(), "more kernel") + ": --top-kernels";
+      grid.more = base::counted(comparison.kernels.size() - kernels.size(), "more kernel") +
+                  ": --top-kernels";
     page.begin("kernels, time per call", false).add(std::move(grid));
   }
   Section& foot = page.begin("Tests");
-  for (const std::string& text : untested_sentences(comparison)) foot.add({text, Line::kItem, Tone::kDim});
+  for (const std::string& text : untested_sentences(comparison))
+    foot.add({text, Line::kItem, Tone::kDim});
   if (comparison.tests > 0)
-    foot.add({base::counted(comparison.tests, "value") + " tested: " + comparison.method, Line::kItem, Tone::kDim});
+    foot.add({base::counted(comparison.tests, "value") + " tested: " + comparison.method,
+              Line::kItem, Tone::kDim});
   return page;
 }
 
 std::string gate_headline(const model::Gate& gate) {
   const std::string limit = fmt::format("{:g} %", gate.max_regression * 100);
-  const std::size_t bad = count(gate, GateVerdict::kRegressed), open = count(gate, GateVerdict::kUndecided);
-  std::string text =
-      bad > 0 ? fmt::format("{} of {} regressed (limit {})", bad, base::counted(gate.checks.size(), "value"), limit)
-              : fmt::format("no regression in {} (limit {})", base::counted(gate.checks.size() - open, "value"), limit);
+  const std::size_t bad = count(gate, GateVerdict::kRegressed),
+                    open = count(gate, GateVerdict::kUndecided);
+  std::string text = bad > 0
+                         ? fmt::format("{} of {} regressed (limit {})", bad,
+                                       base::counted(gate.checks.size(), "value"), limit)
+                         : fmt::format("no regression in {} (limit {})",
+                                       base::counted(gate.checks.size() - open, "value"), limit);
   if (gate.verdict == GateVerdict::kUndecided) text = "undecided: " + text;
   std::size_t hidden = 0, runs = 0;
   for (const GateCheck& check : gate.checks) {
@@ -551,7 +592,8 @@ std::string gate_headline(const model::Gate& gate) {
   }
   if (open > hidden) text += fmt::format("; {} could not be judged", open - hidden);
   if (hidden > 0)
-    text += fmt::format("; {0} undecided: about {1} runs per side decide (profile --repeat {1})", hidden, runs);
+    text += fmt::format("; {0} undecided: about {1} runs per side decide (profile --repeat {1})",
+                        hidden, runs);
   return text;
 }
 
@@ -585,10 +627,16 @@ std::string rule_sentence(const model::Gate& gate) {
 Document gate_document(const model::Gate& gate) {
   Document page;
   page.level = 3;
-  const bool bad = gate.verdict == GateVerdict::kRegressed, doubt = gate.verdict == GateVerdict::kUndecided;
-  Section& head = page.begin(fmt::format("{} rangescope: {}", bad ? "❌" : doubt ? "⚠️" : "✅", gate_headline(gate)));
+  const bool bad = gate.verdict == GateVerdict::kRegressed,
+             doubt = gate.verdict == GateVerdict::kUndecided;
+  Section& head = page.begin(fmt::format("{} rangescope: {}",
+                                         bad     ? "❌"
+                                         : doubt ? "⚠️"
+                                                 : "✅",
+                                         gate_headline(gate)));
   add_surroundings(head, gate.comparison);
-  for (const GateVerdict verdict : {GateVerdict::kRegressed, GateVerdict::kUndecided, GateVerdict::kPassed}) {
+  for (const GateVerdict verdict :
+       {GateVerdict::kRegressed, GateVerdict::kUndecided, GateVerdict::kPassed}) {
     constexpr std::size_t kShown = 20;  // of checks that did not regress
     const Tone tone = verdict == GateVerdict::kRegressed ? Tone::kBad
                       : verdict == GateVerdict::kPassed  ? Tone::kGood
@@ -617,16 +665,21 @@ Document gate_document(const model::Gate& gate) {
     }
     if (all == 0) continue;
     if (all > grid.rows.size()) grid.more = base::counted(all - grid.rows.size(), "more value");
-    Section& section = page.begin(base::counted(all, "value") + " " + std::string(model::gate_verdict_name(verdict)));
+    Section& section = page.begin(base::counted(all, "value") + " " +
+                                  std::string(model::gate_verdict_name(verdict)));
     section.folded = verdict != GateVerdict::kRegressed;
     section.add(std::move(grid));
   }
   add_missing(page, gate.comparison, gate.comparison.missing.size());
   Section& foot = page.begin("Answer");
-  for (const std::string& text : untested_sentences(gate.comparison)) foot.add({text, Line::kItem, Tone::kDim});
+  for (const std::string& text : untested_sentences(gate.comparison))
+    foot.add({text, Line::kItem, Tone::kDim});
   const std::string rule = rule_sentence(gate);
   if (!rule.empty()) foot.add({rule, Line::kItem, Tone::kWarn});
-  foot.add({gate_headline(gate), Line::kItem, bad ? Tone::kBad : doubt ? Tone::kWarn : Tone::kGood});
+  foot.add({gate_headline(gate), Line::kItem,
+            bad     ? Tone::kBad
+            : doubt ? Tone::kWarn
+                    : Tone::kGood});
   return page;
 }
 

@@ -1,5 +1,5 @@
-// A comparison and the gate's answer as documents: what is different around the runs first, then what changed, most
-// first.
+// A comparison and the gate's answer as documents: what is different around the runs first, then
+// what changed, most first.
 #pragma once
 
 #include <string>
@@ -13,17 +13,20 @@ namespace rangescope::report {
 [[nodiscard]] std::string side_letter(std::size_t side);
 /// Path of the region, printable; with what it was called before where --rename joined two.
 [[nodiscard]] std::string region_label(const model::ComparedRegion& region);
-/// The region whose functions are shown: the one that `cpu` names by path or last name, of several the one that changed
-/// most; without a name the first where a function changed significantly. Null where there is none.
-[[nodiscard]] const model::ComparedRegion* functions_shown(const model::Comparison& comparison, const std::string& cpu);
-/// The region whose chains are shown, by the same rules; without a name and a function that stands out, the
-/// outermost with the most samples of its own.
-[[nodiscard]] const model::ComparedRegion* chains_shown(const model::Comparison& comparison, const std::string& cpu);
+/// The region whose functions are shown: the one that `cpu` names by path or last name, of several
+/// the one that changed most; without a name the first where a function changed significantly. Null
+/// where there is none.
+[[nodiscard]] const model::ComparedRegion* functions_shown(const model::Comparison& comparison,
+                                                           const std::string& cpu);
+/// The region whose chains are shown, by the same rules; without a name and a function that stands
+/// out, the outermost with the most samples of its own.
+[[nodiscard]] const model::ComparedRegion* chains_shown(const model::Comparison& comparison,
+                                                        const std::string& cpu);
 
 [[nodiscard]] Document comparison_document(const model::Comparison& comparison, const Style& style);
 [[nodiscard]] Document gate_document(const model::Gate& gate);
-/// What changed: the largest change of a range, of a function and of a kernel; of runs made in turns
-/// how much faster a side is.
+/// What changed: the largest change of a range, of a function and of a kernel; of runs made in
+/// turns how much faster a side is.
 [[nodiscard]] std::string comparison_headline(const model::Comparison& comparison);
 /// The range of a check, "encode in step" for a function's.
 [[nodiscard]] std::string gate_label(const model::Gate& gate, const model::GateCheck& check);

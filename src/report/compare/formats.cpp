@@ -21,8 +21,9 @@ void write_markdown(const model::Comparison& comparison, const Style& style, Sin
 
 std::span<const ComparisonFormat> comparison_formats() {
   static constexpr ComparisonFormat kFormats[] = {
-      {"table", write_table}, {"json", write_comparison_json}, {"csv", write_comparison_csv},
-      {"md", write_markdown}, {"html", write_comparison_html}, {"collapsed", write_comparison_collapsed}};
+      {"table", write_table},          {"json", write_comparison_json},
+      {"csv", write_comparison_csv},   {"md", write_markdown},
+      {"html", write_comparison_html}, {"collapsed", write_comparison_collapsed}};
   return kFormats;
 }
 
@@ -34,24 +35,30 @@ base::Result<const ComparisonFormat*> find_comparison_format(std::string_view na
   }
   std::string hint = base::did_you_mean(name, known);
   if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
-  return base::fail(base::Code::kUsage, "there is no comparison format '" + base::printable(name) + "'", "--format",
+  return base::fail(base::Code::kUsage,
+                    "there is no comparison format '" + base::printable(name) + "'", "--format",
                     std::move(hint));
 }
 
-base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format, const Style& style) {
+base::Result<void> check_sampled(const model::Comparison& comparison, std::string_view format,
+                                 const Style& style) {
   if (!style.cpu.empty() && functions_shown(comparison, style.cpu) == nullptr) {
     std::vector<std::string> names;
     for (const model::ComparedRegion& region : comparison.regions)
       if (!region.functions.empty()) names.push_back(model::path_text("", region.path));
-    return base::fail(
-        base::Code::kNothingCaptured, "no range '" + base::printable(style.cpu) + "' was sampled on every side",
-        "--cpu",
-        names.empty() ? "Record all sides with rangescope profile --cpu" : base::did_you_mean(style.cpu, names));
+    return base::fail(base::Code::kNothingCaptured,
+                      "no range '" + base::printable(style.cpu) + "' was sampled on every side",
+                      "--cpu",
+                      names.empty() ? "Record all sides with rangescope profile --cpu"
+                                    : base::did_you_mean(style.cpu, names));
   }
   const auto sampled = [](const model::ComparedRegion& region) { return !region.chains.empty(); };
-  if (format == "collapsed" && std::none_of(comparison.regions.begin(), comparison.regions.end(), sampled))
-    return base::fail(base::Code::kNothingCaptured, "no range has CPU call chains on all sides", "--format",
-                      "Record with rangescope profile --cpu, and name runs: reports and baselines have no call chains");
+  if (format == "collapsed" &&
+      std::none_of(comparison.regions.begin(), comparison.regions.end(), sampled))
+    return base::fail(base::Code::kNothingCaptured, "no range has CPU call chains on all sides",
+                      "--format",
+                      "Record with rangescope profile --cpu, and name runs: reports and baselines "
+                      "have no call chains");
   return {};
 }
 

@@ -11,7 +11,8 @@ using model::ComparedValue;
 using model::Comparison;
 using model::Standing;
 
-ComparedValue value(const char* tag, double before, double after, double low, double high, Standing standing) {
+ComparedValue value(const char* tag, double before, double after, double low, double high,
+                    Standing standing) {
   ComparedValue out;
   out.tag = tag;
   out.unit = "ns";
@@ -42,27 +43,34 @@ Comparison two_sides(std::vector<ComparedRegion> regions) {
 }
 
 TEST(Headline, NamesAKernelWhereNoRangeChanged) {
-  Comparison comparison =
-      two_sides({region({"decode"}, value("wall_ns.median", 1e6, 1.01e6, 0.98, 1.03, Standing::kNoise))});
-  EXPECT_EQ(comparison_headline(comparison), "No statistically significant change of a range: 1 value in 1 region.");
+  Comparison comparison = two_sides(
+      {region({"decode"}, value("wall_ns.median", 1e6, 1.01e6, 0.98, 1.03, Standing::kNoise))});
+  EXPECT_EQ(comparison_headline(comparison),
+            "No statistically significant change of a range: 1 value in 1 region.");
   model::ComparedKernel& kernel = comparison.kernels.emplace_back();
   kernel.name = "gemm";
   kernel.per_call = value("ns_per_call", 10e3, 12e3, 1.18, 1.22, Standing::kMore);
   EXPECT_EQ(comparison_headline(comparison),
-            "No statistically significant change of a range: 1 value in 1 region. gemm is slower: from 10.00 us to "
+            "No statistically significant change of a range: 1 value in 1 region. gemm is slower: "
+            "from 10.00 us to "
             "12.00 us per call (+20.0 %).");
 }
 
 TEST(Headline, OfRunsInTurnsIsHowMuchFaster) {
-  const auto step = region({"step"}, value("wall_ns.median", 100e6, 80e6, 0.79, 0.81, Standing::kLess));
-  const auto decode = region({"step", "decode"}, value("wall_ns.median", 80e6, 59.2e6, 0.73, 0.75, Standing::kLess));
-  const auto load = region({"step", "load"}, value("wall_ns.median", 20e6, 20e6, 0.99, 1.01, Standing::kNoise));
+  const auto step =
+      region({"step"}, value("wall_ns.median", 100e6, 80e6, 0.79, 0.81, Standing::kLess));
+  const auto decode = region({"step", "decode"},
+                             value("wall_ns.median", 80e6, 59.2e6, 0.73, 0.75, Standing::kLess));
+  const auto load =
+      region({"step", "load"}, value("wall_ns.median", 20e6, 20e6, 0.99, 1.01, Standing::kNoise));
   const auto run_of = [](double low, double ratio, double high, Standing standing) {
-    ComparedRegion row = region({"whole run"}, value("wall_ns.median", 1e9, ratio * 1e9, low, high, standing));
+    ComparedRegion row =
+        region({"whole run"}, value("wall_ns.median", 1e9, ratio * 1e9, low, high, standing));
     row.is_whole_run = true;
     return row;
   };
-  Comparison faster = two_sides({step, decode, load, run_of(1 / 1.40, 1 / 1.36, 1 / 1.32, Standing::kLess)});
+  Comparison faster =
+      two_sides({step, decode, load, run_of(1 / 1.40, 1 / 1.36, 1 / 1.32, Standing::kLess)});
   faster.in_turns = true;
   EXPECT_EQ(comparison_headline(faster), "B is 1.36 ± 0.04 times faster; decode -26.0 %.");
   Comparison slower = two_sides({run_of(1.15, 1.2, 1.25, Standing::kMore)});
@@ -70,8 +78,9 @@ TEST(Headline, OfRunsInTurnsIsHowMuchFaster) {
   EXPECT_EQ(comparison_headline(slower), "B is 1.20 ± 0.05 times slower.");
   Comparison same = two_sides({load, run_of(0.98, 1.01, 1.03, Standing::kNoise)});
   same.in_turns = true;
-  EXPECT_EQ(comparison_headline(same),
-            "A and B take the same time, as far as 10 runs show: B takes 0.98 to 1.03 times as long.");
+  EXPECT_EQ(
+      comparison_headline(same),
+      "A and B take the same time, as far as 10 runs show: B takes 0.98 to 1.03 times as long.");
 }
 
 }  // namespace headline_test

@@ -1,5 +1,5 @@
-// The comparison as one offline page without scripts of others: side by side, what changed most first. Names are text
-// everywhere. The only script filters the tables by what is typed.
+// The comparison as one offline page without scripts of others: side by side, what changed most
+// first. Names are text everywhere. The only script filters the tables by what is typed.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -18,9 +18,11 @@
 namespace rangescope::report {
 namespace {
 
-// The flame graph of a comparison: how the CPU time of one region's functions grew, from the first side to the last.
+// The flame graph of a comparison: how the CPU time of one region's functions grew, from the first
+// side to the last.
 
-inline constexpr std::size_t kFlameMost = 30'000;  ///< functions that are drawn; samples of others count for callers
+inline constexpr std::size_t kFlameMost =
+    30'000;  ///< functions that are drawn; samples of others count for callers
 
 using model::kNone;
 
@@ -30,8 +32,8 @@ struct FlameNode {
 };
 
 /// Callers come before what they call.
-std::vector<FlameNode> nodes_of(const model::Comparison& comparison, const model::ComparedRegion& whole,
-                                std::size_t last) {
+std::vector<FlameNode> nodes_of(const model::Comparison& comparison,
+                                const model::ComparedRegion& whole, std::size_t last) {
   std::vector<FlameNode> nodes;
   std::unordered_map<std::uint64_t, std::uint32_t> known;
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
@@ -64,7 +66,8 @@ std::int64_t shorten(std::vector<FlameNode>& nodes) {
   const auto weight = [&](std::uint32_t n) { return nodes[n].total[0] + nodes[n].total[1]; };
   std::vector<std::uint32_t> order(nodes.size()), to(nodes.size(), kNone);
   for (std::uint32_t n = 0; n < nodes.size(); ++n) order[n] = n;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return weight(a) > weight(b); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return weight(a) > weight(b); });
   std::sort(order.begin(), order.begin() + kFlameMost);
   std::vector<FlameNode> kept;
   for (std::size_t i = 0; i < kFlameMost; ++i) {
@@ -78,17 +81,20 @@ std::int64_t shorten(std::vector<FlameNode>& nodes) {
     std::uint32_t up = nodes[n].parent;
     while (up != kNone && to[up] == kNone) up = nodes[up].parent;
     moved += nodes[n].own[0] + nodes[n].own[1];
-    for (int side = 0; side < 2 && up != kNone; ++side) kept[to[up]].own[side] += nodes[n].own[side];
+    for (int side = 0; side < 2 && up != kNone; ++side)
+      kept[to[up]].own[side] += nodes[n].own[side];
   }
   nodes = std::move(kept);
   return moved;
 }
 
 /// A part of the HTML page; the script draws it from
-///   { region, sides: [A, B], sample_ns: [A, B], shortened, names: [[text, file]], nodes: [back, name, A, B, ...] }
-/// where a node is called by the one `back` nodes before it (0: by none), and A and B are the samples that ended in it.
-/// sample_ns: the time of one sample, per occurrence of the region.
-void write_flame(const model::Comparison& comparison, const model::ComparedRegion& region, Sink& sink) {
+///   { region, sides: [A, B], sample_ns: [A, B], shortened, names: [[text, file]], nodes: [back,
+///   name, A, B, ...] }
+/// where a node is called by the one `back` nodes before it (0: by none), and A and B are the
+/// samples that ended in it. sample_ns: the time of one sample, per occurrence of the region.
+void write_flame(const model::Comparison& comparison, const model::ComparedRegion& region,
+                 Sink& sink) {
   const std::size_t last = comparison.sides.size() - 1;
   std::vector<FlameNode> nodes = nodes_of(comparison, region, last);
   const std::int64_t shortened = shorten(nodes);
@@ -96,14 +102,16 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
   std::unordered_map<std::uint32_t, std::uint32_t> name_to;
   std::vector<std::uint32_t> names;
   for (FlameNode& node : nodes) {
-    const auto [at, fresh] = name_to.try_emplace(node.name, static_cast<std::uint32_t>(names.size()));
+    const auto [at, fresh] =
+        name_to.try_emplace(node.name, static_cast<std::uint32_t>(names.size()));
     if (fresh) names.push_back(node.name);
     node.name = at->second;
   }
   sink.write("<div id=\"flame\"></div><script type=\"application/json\" id=\"flame-data\">");
   JsonWriter json(sink, true);
   json.open_object();
-  json.fields("region", region_label(region), "sides", std::array{side_letter(0), side_letter(last)}, "sample_ns",
+  json.fields("region", region_label(region), "sides",
+              std::array{side_letter(0), side_letter(last)}, "sample_ns",
               std::array{region.sample_ns.front(), region.sample_ns[last]}, "shortened", shortened);
   json.open_array("names");
   for (const std::uint32_t name : names)
@@ -124,11 +132,14 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
 
 }  // namespace
 
-void write_comparison_collapsed(const model::Comparison& comparison, const Style& style, Sink& sink) {
-  const model::ComparedRegion* only = style.cpu.empty() ? nullptr : chains_shown(comparison, style.cpu);
+void write_comparison_collapsed(const model::Comparison& comparison, const Style& style,
+                                Sink& sink) {
+  const model::ComparedRegion* only =
+      style.cpu.empty() ? nullptr : chains_shown(comparison, style.cpu);
   std::vector<std::string> texts;
   for (const model::ChainFrame& frame : comparison.frames) texts.push_back(folded_word(frame.name));
-  // flamegraph.pl loses the difference of a chain that comes twice: ranges of two domains may have one path.
+  // flamegraph.pl loses the difference of a chain that comes twice: ranges of two domains may have
+  // one path.
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> sums;
   for (const auto* list : {&comparison.regions, &comparison.missing}) {
     for (const model::ComparedRegion& region : *list) {
@@ -144,18 +155,22 @@ void write_comparison_collapsed(const model::Comparison& comparison, const Style
     }
   }
   for (const auto& [chain, samples] : sums)
-    sink.write(chain + " " + std::to_string(samples.first) + " " + std::to_string(samples.second) + "\n");
+    sink.write(chain + " " + std::to_string(samples.first) + " " + std::to_string(samples.second) +
+               "\n");
 }
 
 void write_comparison_html(const model::Comparison& comparison, const Style& style, Sink& sink) {
   Document page = comparison_document(comparison, style);
   page.sections.front().blocks.emplace_back(
-      Markup{"<p><label>Find <input id=\"find\" type=\"search\" placeholder=\"range or kernel\"></label></p>", "", ""});
+      Markup{"<p><label>Find <input id=\"find\" type=\"search\" placeholder=\"range or "
+             "kernel\"></label></p>",
+             "", ""});
   if (const model::ComparedRegion* region = chains_shown(comparison, style.cpu)) {
     StringSink flame;
     write_flame(comparison, *region, flame);
     if (!flame.text().empty())
-      page.begin("flame graph of " + region_label(*region)).blocks.emplace_back(Markup{flame.text(), "", ""});
+      page.begin("flame graph of " + region_label(*region))
+          .blocks.emplace_back(Markup{flame.text(), "", ""});
   }
   const std::string_view around = html_comparison();
   const auto place = around.find(kPagePlace);

@@ -35,7 +35,8 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
     names.push_back(model::path_text(region));
     if (is_wanted(names.back())) return true;
     // Of several of that name, the one where most time went.
-    if (is_wanted(region.path.back()) && (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
+    if (is_wanted(region.path.back()) &&
+        (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
       best = &region;
     names.push_back(region.path.back());
     return false;
@@ -50,16 +51,24 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
 /// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]"
 std::string function_text(const model::CpuFunction& function) {
   if (function.python)
-    return function.line > 0 ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file), function.line)
-                             : fmt::format("{} ({})", function.name, base::file_name(function.file));
+    return function.line > 0
+               ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file),
+                             function.line)
+               : fmt::format("{} ({})", function.name, base::file_name(function.file));
   if (function.names_its_module() || function.name.starts_with('(')) return function.name;
   if (function.module.starts_with('[')) return function.name + " " + function.module;
-  if (!function.module.empty()) return fmt::format("{} [{}]", function.name, base::file_name(function.module));
+  if (!function.module.empty())
+    return fmt::format("{} [{}]", function.name, base::file_name(function.module));
   return function.name;
 }
 
-Grid function_grid(const char* title, const std::vector<model::CpuFunction>& list, double wall, std::size_t most) {
-  Grid grid({{title, false, true}, {"self"}, {"self %", true, false, 1}, {"total"}, {"total %", true, false, 1}});
+Grid function_grid(const char* title, const std::vector<model::CpuFunction>& list, double wall,
+                   std::size_t most) {
+  Grid grid({{title, false, true},
+             {"self"},
+             {"self %", true, false, 1},
+             {"total"},
+             {"total %", true, false, 1}});
   grid.least = 40;
   const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
   for (const model::CpuFunction& each : std::span(list).first(std::min(list.size(), most))) {
@@ -87,9 +96,9 @@ Grid counter_grid(const model::Report& report, const model::Region& region) {
   grid.least = 40;
   for (const auto& [name, metric] : region.metrics) {
     if (!metric.source.starts_with(model::kCpuEvents)) continue;
-    const auto titled =
-        std::find_if(report.metric_columns.begin(), report.metric_columns.end(),
-                     [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
+    const auto titled = std::find_if(
+        report.metric_columns.begin(), report.metric_columns.end(),
+        [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
     const bool interval = metric.absent.empty() && metric.max > metric.min;
     grid.add({{titled != report.metric_columns.end() ? titled->title : name},
               {metric.absent.empty() ? format_value(metric.value, metric.unit) : "-"},
@@ -119,7 +128,8 @@ Section process_section(const model::Report& report, const Style& style) {
   std::map<std::uint32_t, std::size_t> row_of;
   std::vector<const model::ReportProcess*> processes;
   for (const model::ReportProcess& process : report.processes) processes.push_back(&process);
-  std::stable_sort(processes.begin(), processes.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
+  std::stable_sort(processes.begin(), processes.end(),
+                   [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
   for (const model::ReportProcess* process : processes) {
     const auto parent = row_of.find(process->parent_pid);
     const std::size_t above = parent == row_of.end() ? 0 : parent->second;
@@ -143,8 +153,9 @@ Section process_section(const model::Report& report, const Style& style) {
     Row& row = rows[pending.back()];
     const bool top = pending.back() == 0;
     pending.pop_back();
-    std::stable_sort(row.below.begin(), row.below.end(),
-                     [&](std::size_t a, std::size_t b) { return rows[a].wall_ns < rows[b].wall_ns; });
+    std::stable_sort(row.below.begin(), row.below.end(), [&](std::size_t a, std::size_t b) {
+      return rows[a].wall_ns < rows[b].wall_ns;
+    });
     pending.insert(pending.end(), row.below.begin(), row.below.end());
     if (top) continue;
     std::string wall = "-";  // not recorded
@@ -163,8 +174,8 @@ Section program_functions(const model::Report& report, const Style& style) {
   if (!model::is_program(report)) return section;
   const base::Held<model::CpuWork>& cpu = report.regions.front().cpu;
   if (!cpu || cpu->functions.empty()) return section;
-  return std::move(
-      section.add(function_grid("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? 10 : style.top)));
+  return std::move(section.add(
+      function_grid("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? 10 : style.top)));
 }
 
 Section own_function_section(const model::Report& report, const Style& style) {
@@ -233,7 +244,8 @@ Grid tree_grid(const std::vector<model::CpuTreeRow>& rows, double wall) {
   const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
   for (const model::CpuTreeRow& row : rows) {
     std::string chain = model::place_text(row.chain.back());
-    for (std::size_t above = row.chain.size() - 1; above-- > 0;) chain.insert(0, row.chain[above].name + " > ");
+    for (std::size_t above = row.chain.size() - 1; above-- > 0;)
+      chain.insert(0, row.chain[above].name + " > ");
     grid.add({{std::move(chain), base::Tone::kPlain, row.depth},
               {format_ns(row.cpu_ns)},
               {share(row.cpu_ns)},
@@ -251,27 +263,34 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
     std::string near = base::did_you_mean(style.cpu, names);
     constexpr std::ptrdiff_t kNamed = 8;
     if (near.empty())
-      near = "Name one of " + base::join({names.begin(), names.begin() + std::min(std::ssize(names), kNamed)}, ", ");
-    return base::fail(base::Code::kUsage, "there is no range '" + base::printable(style.cpu) + "' in this report",
+      near = "Name one of " +
+             base::join({names.begin(), names.begin() + std::min(std::ssize(names), kNamed)}, ", ");
+    return base::fail(base::Code::kUsage,
+                      "there is no range '" + base::printable(style.cpu) + "' in this report",
                       "--cpu", base::printable(near));
   }
   const std::string name = outside ? kOutsideRanges : base::printable(model::path_text(*region));
   const base::Held<model::CpuWork>& work = outside ? report.cpu_outside : region->cpu;
   if (!work)
-    return base::fail(base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
-                      "Record with rangescope profile --cpu; the data losses name what prevents it");
+    return base::fail(
+        base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
+        "Record with rangescope profile --cpu; the data losses name what prevents it");
   const model::CpuWork& cpu = *work;
   const double wall = cpu.whole_ns();
   const bool whole = !outside && model::is_program(report);
   std::string time = format_ns(wall), many;
   if (outside || whole) {  // of the run; what several threads ran and waited comes to more
-    const double run = whole ? region->wall.inclusive_ns : report.outside ? report.outside->wall_ns : wall;
+    const double run = whole            ? region->wall.inclusive_ns
+                       : report.outside ? report.outside->wall_ns
+                                        : wall;
     time = format_ns(run);
-    many = whole ? base::counted(static_cast<std::uint64_t>(region->threads), "thread") : "all threads";
+    many = whole ? base::counted(static_cast<std::uint64_t>(region->threads), "thread")
+                 : "all threads";
     if (wall > 1.01 * run) many += ", which ran and waited " + format_ns(wall);
   } else {
-    many = region->sampled() ? "calls that are not counted"
-                             : base::counted(static_cast<std::uint64_t>(region->occurrences), "instance");
+    many = region->sampled()
+               ? "calls that are not counted"
+               : base::counted(static_cast<std::uint64_t>(region->occurrences), "instance");
     if (region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);
     if (region->kind == model::RangeKind::kStartEnd && wall > 1.01 * region->wall.inclusive_ns)
       many = "all threads during " + many;
@@ -285,8 +304,9 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
   Grid grid({{"wall time", false, true}, {"time"}, {"share"}});
   if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy"}, {"GPU idle"}});
   const auto add = [&](const std::string& title, std::size_t depth, const model::CpuPart& part) {
-    grid.add(
-        {{title, base::Tone::kPlain, depth}, {format_ns(part.ns)}, {wall > 0 ? format_share(part.ns / wall) : "-"}});
+    grid.add({{title, base::Tone::kPlain, depth},
+              {format_ns(part.ns)},
+              {wall > 0 ? format_share(part.ns / wall) : "-"}});
     if (gpu) grid.rows.back().push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
     if (gpu) grid.rows.back().push_back({format_ns(part.gpu_idle_ns)});
   };
@@ -306,10 +326,11 @@ base::Result<Document> cpu_page(const model::Report& report, const Style& style)
   }
   Section& parts = page.begin("Wall time").add(std::move(grid));
   for (const model::CpuHolder& holder : cpu.holders)
-    parts.add(
-        {.text = fmt::format("{} {}{}{}: {}", holder.kind == "pool" ? "the pool waits for" : holder.kind + " held by",
-                             holder.thread, holder.range.empty() ? "" : " in " + holder.range,
-                             holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns))});
+    parts.add({.text = fmt::format(
+                   "{} {}{}{}: {}",
+                   holder.kind == "pool" ? "the pool waits for" : holder.kind + " held by",
+                   holder.thread, holder.range.empty() ? "" : " in " + holder.range,
+                   holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns))});
   if (cpu.pool_samples > 0)
     parts.add({.text = "threads of its pools (OpenMP, BLAS): " + format_ns(cpu.pool_ns) +
                        " of CPU time in addition to the wall time"});

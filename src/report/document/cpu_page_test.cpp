@@ -22,7 +22,9 @@ TEST(CpuPage, WhatNoRangeHoldsHasAPageToo) {
   page = cpu_page(report, style);
   ASSERT_TRUE(page);
   const std::string text = terminal_text(*page, style);
-  EXPECT_TRUE(text.starts_with("outside ranges: 4.000 ms in all threads, 30 samples of their CPU\n")) << text;
+  EXPECT_TRUE(
+      text.starts_with("outside ranges: 4.000 ms in all threads, 30 samples of their CPU\n"))
+      << text;
   EXPECT_NE(text.find("75.0 %"), std::string::npos) << text;
   EXPECT_NE(text.find("load [libsetup.so]"), std::string::npos) << text;
 

@@ -23,7 +23,8 @@ void csv_row(Sink& sink, const std::vector<std::string>& fields) {
 
 void FormulaGuard::end_cell() {
   const std::size_t begin = cell_.starts_with('"') ? 1 : 0;
-  if (cell_.size() > begin && std::string_view("=+-@\t\r\n").find(cell_[begin]) != std::string_view::npos &&
+  if (cell_.size() > begin &&
+      std::string_view("=+-@\t\r\n").find(cell_[begin]) != std::string_view::npos &&
       !base::to_double(cell_))
     cell_.insert(begin, 1, '\'');
   under_.write(cell_);

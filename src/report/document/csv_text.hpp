@@ -1,5 +1,6 @@
-// Fields and rows of CSV: RFC 4180, quoted when a field holds a comma, a quote or a line end; quotes doubled; rows end
-// in CR LF. Names are made printable before, so that a row is a line in whatever reads it.
+// Fields and rows of CSV: RFC 4180, quoted when a field holds a comma, a quote or a line end;
+// quotes doubled; rows end in CR LF. Names are made printable before, so that a row is a line in
+// whatever reads it.
 #pragma once
 
 #include <optional>
@@ -17,8 +18,9 @@ namespace rangescope::report {
 /// The fields as they are, with commas between.
 void csv_row(Sink& sink, const std::vector<std::string>& fields);
 
-/// CSV for a spreadsheet: a cell that begins with = + - @ (or a tab or line end before one) and is no number gets an
-/// apostrophe in front, since a spreadsheet would compute it. Names of ranges and kernels come from the program.
+/// CSV for a spreadsheet: a cell that begins with = + - @ (or a tab or line end before one) and is
+/// no number gets an apostrophe in front, since a spreadsheet would compute it. Names of ranges and
+/// kernels come from the program.
 class FormulaGuard final : public Sink {
  public:
   explicit FormulaGuard(Sink& under) : under_(under) {}

@@ -12,13 +12,14 @@ namespace rangescope::report {
 
 std::string markup_escaped(std::string_view text) {
   // U+FFFE and U+FFFF are UTF-8, but no characters of XML.
-  constexpr std::pair<std::string_view, std::string_view> kEscapes[] = {{"\xEF\xBF\xBE", "\\xef\\xbf\\xbe"},
-                                                                        {"\xEF\xBF\xBF", "\\xef\\xbf\\xbf"},
-                                                                        {"&", "&amp;"},
-                                                                        {"<", "&lt;"},
-                                                                        {">", "&gt;"},
-                                                                        {"\"", "&quot;"},
-                                                                        {"'", "&#39;"}};
+  constexpr std::pair<std::string_view, std::string_view> kEscapes[] = {
+      {"\xEF\xBF\xBE", "\\xef\\xbf\\xbe"},
+      {"\xEF\xBF\xBF", "\\xef\\xbf\\xbf"},
+      {"&", "&amp;"},
+      {"<", "&lt;"},
+      {">", "&gt;"},
+      {"\"", "&quot;"},
+      {"'", "&#39;"}};
   std::string out = base::printable(text);
   for (const auto& [from, to] : kEscapes) out = base::replace_all(out, from, to);
   return out;
@@ -48,7 +49,8 @@ std::string md_code(std::string_view text) {
   return fence + pad + shown + pad + fence;
 }
 
-constexpr std::size_t kDeepest = 24;  // levels that a terminal indents; deeper ones show their level as a number
+constexpr std::size_t kDeepest =
+    24;  // levels that a terminal indents; deeper ones show their level as a number
 
 std::vector<const Section*> filled(const Document& document, bool terminal = false) {
   const auto shown = [&](const auto& block) {
@@ -67,7 +69,8 @@ class Terminal {
 
   void section(const Section& section, bool first) {
     if (!first) sink_.write("\n");
-    if (!section.title.empty() && !section.quiet) toned(base::printable(section.title), base::Tone::kBold);
+    if (!section.title.empty() && !section.quiet)
+      toned(base::printable(section.title), base::Tone::kBold);
     number_ = 0;
     for (const auto& block : section.blocks) {
       if (const auto* one = std::get_if<Line>(&block); one != nullptr && !one->detail) line(*one);
@@ -83,18 +86,22 @@ class Terminal {
   void line(const Line& line) {
     std::string text = line.name.empty() ? "" : base::printable(line.name) + ": ";
     text += base::printable(line.text);
-    if (!line.code.empty()) text += (text.empty() || text.ends_with(' ') ? "" : " ") + base::printable(line.code);
+    if (!line.code.empty())
+      text += (text.empty() || text.ends_with(' ') ? "" : " ") + base::printable(line.code);
     if (line.shape == Line::kNumbered) {
       const std::string number = std::to_string(++number_) + ". ";
       for (std::string& one : base::wrapped(number + text, style_.width, number.size()))
         toned(std::move(one), line.tone);
     } else if (line.shape == Line::kBelow) {
       const std::size_t indent = number_ > 0 ? 3 : 2;
-      const std::size_t width = line.code.empty() && style_.width > indent ? style_.width - indent : 0;
+      const std::size_t width =
+          line.code.empty() && style_.width > indent ? style_.width - indent : 0;
       for (std::string& one : base::wrapped(text, number_ > 0 ? width : 0, indent))
         toned(std::string(indent, ' ') + one, line.tone);
-    } else if (line.shape == Line::kItem && style_.wrap && line.code.empty()) {  // a command stays whole
-      for (std::string& one : base::wrapped(text, style_.width, 2)) toned(std::move(one), line.tone);
+    } else if (line.shape == Line::kItem && style_.wrap &&
+               line.code.empty()) {  // a command stays whole
+      for (std::string& one : base::wrapped(text, style_.width, 2))
+        toned(std::move(one), line.tone);
     } else {
       toned(std::move(text), line.tone);
     }
@@ -105,15 +112,17 @@ class Terminal {
     for (const auto& row : grid.rows) {
       std::vector<base::Table::Cell> cells;
       for (const GridCell& cell : row)
-        cells.push_back({cell.depth <= kDeepest ? std::string(2 * cell.depth, ' ') + cell.text
-                                                : fmt::format("{:>{}}: {}", cell.depth, 2 * kDeepest, cell.text),
+        cells.push_back({cell.depth <= kDeepest
+                             ? std::string(2 * cell.depth, ' ') + cell.text
+                             : fmt::format("{:>{}}: {}", cell.depth, 2 * kDeepest, cell.text),
                          cell.tone});
       table.add(std::move(cells));
     }
     std::vector<std::string> dropped;
     sink_.write(table.render(style_.width, style_.color, &dropped, grid.least));
     if (!grid.more.empty()) toned("(" + grid.more + ")", base::Tone::kDim);
-    if (!dropped.empty()) toned("(no room for: " + base::join(dropped, ", ") + ")", base::Tone::kDim);
+    if (!dropped.empty())
+      toned("(no room for: " + base::join(dropped, ", ") + ")", base::Tone::kDim);
   }
 
   const Style& style_;
@@ -127,9 +136,11 @@ std::string md_line(const Line& line, std::size_t& number) {
                      : line.shape == Line::kBelow    ? (number > 0 ? "   - " : "  - ")
                                                      : "";
   if (!line.name.empty())
-    text += line.shape == Line::kBelow ? md_escaped(line.name) + ": " : "**" + md_escaped(line.name) + "**: ";
+    text += line.shape == Line::kBelow ? md_escaped(line.name) + ": "
+                                       : "**" + md_escaped(line.name) + "**: ";
   text += md_escaped(line.text);
-  if (!line.code.empty()) text += (text.empty() || text.ends_with(' ') ? "" : " ") + md_code(line.code);
+  if (!line.code.empty())
+    text += (text.empty() || text.ends_with(' ') ? "" : " ") + md_code(line.code);
   return text + (line.shape == Line::kPlain ? "\n\n" : "\n");
 }
 
@@ -153,7 +164,8 @@ std::string md_grid(const Grid& grid) {
   return text + (grid.more.empty() ? "" : "\n" + md_escaped(grid.more) + "\n");
 }
 
-constexpr std::string_view kHtmlClasses[] = {"", "", "dim", "less", "heavy", "more"};  // by base::Tone
+constexpr std::string_view kHtmlClasses[] = {"",     "",      "dim",
+                                             "less", "heavy", "more"};  // by base::Tone
 std::string_view html_class(base::Tone tone) {
   return kHtmlClasses[static_cast<std::size_t>(tone)];
 }
@@ -162,17 +174,22 @@ void html_grid(const Grid& grid, Sink& sink) {
   // What gives way on a narrow screen: what a terminal leaves out early.
   const auto style = [&](std::size_t i) {
     const base::Table::Column& column = grid.columns[i];
-    return std::string(column.right ? "n" : "") + (column.importance > 0 && column.importance <= 3 ? " wide" : "");
+    return std::string(column.right ? "n" : "") +
+           (column.importance > 0 && column.importance <= 3 ? " wide" : "");
   };
-  sink.write("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"table\"><table><thead><tr>");
+  sink.write(
+      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
+      "aria-label=\"table\"><table><thead><tr>");
   for (std::size_t i = 0; i < grid.columns.size(); ++i)
-    sink.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", style(i), markup_escaped(grid.columns[i].title)));
+    sink.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", style(i),
+                           markup_escaped(grid.columns[i].title)));
   sink.write("</tr></thead><tbody>");
   for (const auto& row : grid.rows) {
     sink.write("<tr>");
     for (std::size_t i = 0; i < row.size(); ++i)
-      sink.write(fmt::format("<td class=\"{} {}\" title=\"{}\">{}{}</td>", style(i), html_class(row[i].tone),
-                             markup_escaped(row[i].hint), row[i].figure, markup_escaped(row[i].text)));
+      sink.write(fmt::format("<td class=\"{} {}\" title=\"{}\">{}{}</td>", style(i),
+                             html_class(row[i].tone), markup_escaped(row[i].hint), row[i].figure,
+                             markup_escaped(row[i].text)));
     sink.write("</tr>\n");
   }
   sink.write("</tbody></table></div>");
@@ -184,7 +201,8 @@ void html_grid(const Grid& grid, Sink& sink) {
 void render_terminal(const Document& document, const Style& style, Sink& sink) {
   Terminal terminal(style, sink);
   bool first = true;
-  for (const Section* section : filled(document, true)) terminal.section(*section, std::exchange(first, false));
+  for (const Section* section : filled(document, true))
+    terminal.section(*section, std::exchange(first, false));
 }
 
 void render_markdown(const Document& document, Sink& sink) {
@@ -225,10 +243,12 @@ void render_html(const Document& document, Sink& sink) {
       if (item != list) sink.write(item ? "<ul>" : "</ul>");
       list = item;
       if (line != nullptr) {
-        const std::string name = line->name.empty() ? "" : "<b>" + markup_escaped(line->name) + "</b>: ";
-        const std::string code = line->code.empty() ? "" : " <code>" + markup_escaped(line->code) + "</code>";
-        sink.write(fmt::format("<{0} class=\"{1}\">{2}{3}{4}</{0}>", item ? "li" : "p", html_class(line->tone), name,
-                               markup_escaped(line->text), code));
+        const std::string name =
+            line->name.empty() ? "" : "<b>" + markup_escaped(line->name) + "</b>: ";
+        const std::string code =
+            line->code.empty() ? "" : " <code>" + markup_escaped(line->code) + "</code>";
+        sink.write(fmt::format("<{0} class=\"{1}\">{2}{3}{4}</{0}>", item ? "li" : "p",
+                               html_class(line->tone), name, markup_escaped(line->text), code));
       }
       if (const auto* one = std::get_if<Grid>(&block)) html_grid(*one, sink);
       if (const auto* one = std::get_if<Markup>(&block)) sink.write(one->html);

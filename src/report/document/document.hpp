@@ -1,7 +1,9 @@
-// What people read, before it is laid out: sections of sentences, lists and tables of cells. Built once from a report,
-// a comparison or an answer of the doctor; terminal, Markdown and HTML only render it.
+// What people read, before it is laid out: sections of sentences, lists and tables of cells. Built
+// once from a report, a comparison or an answer of the doctor; terminal, Markdown and HTML only
+// render it.
 //
-// Texts may come from a program: each renderer makes them printable and escapes what it would take for its own.
+// Texts may come from a program: each renderer makes them printable and escapes what it would take
+// for its own.
 #pragma once
 
 #include <string>
@@ -73,8 +75,9 @@ struct Document {
   }
 };
 
-/// Fit for an element or an attribute in double quotes of HTML or XML: & < > " ' as entities, control characters and
-/// what is not UTF-8 made printable first (XML 1.0 has no way to write them).
+/// Fit for an element or an attribute in double quotes of HTML or XML: & < > " ' as entities,
+/// control characters and what is not UTF-8 made printable first (XML 1.0 has no way to write
+/// them).
 [[nodiscard]] std::string markup_escaped(std::string_view text);
 /// For a table cell or paragraph of Markdown: what it or HTML would take for its own is escaped.
 [[nodiscard]] std::string md_escaped(std::string_view text);

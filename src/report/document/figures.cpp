@@ -15,29 +15,38 @@
 namespace rangescope::report {
 namespace {
 
-constexpr double kWidth = 720, kHeight = 420, kFigureLeft = 70, kTop = 36, kRight = 20, kBottom = 50;
+constexpr double kWidth = 720, kHeight = 420, kFigureLeft = 70, kTop = 36, kRight = 20,
+                 kBottom = 50;
 
 /// A logarithmic axis over whole decades.
 struct Axis {
   double low, high, from, to;
   Axis(double least, double most, double from_px, double to_px)
-      : low(std::floor(std::log10(least))), high(std::ceil(std::log10(most))), from(from_px), to(to_px) {
+      : low(std::floor(std::log10(least))),
+        high(std::ceil(std::log10(most))),
+        from(from_px),
+        to(to_px) {
     if (high <= low) high = low + 1;
   }
-  [[nodiscard]] double at(double value) const { return from + (to - from) * (std::log10(value) - low) / (high - low); }
+  [[nodiscard]] double at(double value) const {
+    return from + (to - from) * (std::log10(value) - low) / (high - low);
+  }
 };
 
 std::string opened(const std::string& title) {
   return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" "
-      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n<title>{}</title>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"sans-serif\" "
+      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" "
+      "fill=\"#ffffff\"/>\n<title>{}</title>\n"
       "<text x=\"8\" y=\"20\" font-size=\"14\">{}</text>\n",
       kWidth, kHeight, markup_escaped(title), markup_escaped(title));
 }
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view stroke) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2, y2,
-                     stroke);
+  return fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2,
+      y2, stroke);
 }
 
 std::string words(double x, double y, std::string_view anchor, const std::string& text) {
@@ -54,7 +63,8 @@ std::vector<Dot> dots(const model::Report& report) {
   std::vector<Dot> out;
   const auto add = [&](const std::string& name, const std::vector<model::RooflinePoint>& points) {
     for (const model::RooflinePoint& point : points)
-      if (point.level == "dram" && point.intensity > 0 && point.flop_per_s > 0) out.push_back({name, &point});
+      if (point.level == "dram" && point.intensity > 0 && point.flop_per_s > 0)
+        out.push_back({name, &point});
   };
   for (const model::Region& region : report.regions)
     if (!region.process && !region.thread) add(model::path_text(region), region.roofline);
@@ -66,12 +76,14 @@ std::vector<Dot> dots(const model::Report& report) {
 std::string roofline_figure(const model::Report& report) {
   const std::vector<Dot> all = dots(report);
   if (all.empty()) return {};
-  double least = all.front().point->intensity, most = least, slow = all.front().point->flop_per_s, fast = slow;
+  double least = all.front().point->intensity, most = least, slow = all.front().point->flop_per_s,
+         fast = slow;
   std::map<std::pair<double, double>, std::string> roofs;
   for (const Dot& dot : all) {
     const model::RooflinePoint& point = *dot.point;
     least = std::min(least, point.intensity), most = std::max(most, point.intensity);
-    slow = std::min(slow, point.flop_per_s), fast = std::max({fast, point.flop_per_s, point.peak_flop_per_s});
+    slow = std::min(slow, point.flop_per_s),
+    fast = std::max({fast, point.flop_per_s, point.peak_flop_per_s});
     if (!(point.peak_flop_per_s > 0 && point.peak_bytes_per_s > 0)) continue;
     roofs[{point.peak_flop_per_s, point.peak_bytes_per_s}] = point.precision;
     most = std::max(most, 2 * point.peak_flop_per_s / point.peak_bytes_per_s);
@@ -79,24 +91,31 @@ std::string roofline_figure(const model::Report& report) {
   const Axis x(least, most, kFigureLeft, kWidth - kRight), y(slow, fast, kHeight - kBottom, kTop);
   std::string out = opened("Roofline: FLOP/s by FLOP per byte of DRAM");
   for (double decade = x.low; decade <= x.high; ++decade)
-    out +=
-        line(x.at(std::pow(10, decade)), kTop, x.at(std::pow(10, decade)), kHeight - kBottom, "#dddddd") +
-        words(x.at(std::pow(10, decade)), kHeight - kBottom + 16, "middle", fmt::format("{:g}", std::pow(10, decade)));
+    out += line(x.at(std::pow(10, decade)), kTop, x.at(std::pow(10, decade)), kHeight - kBottom,
+                "#dddddd") +
+           words(x.at(std::pow(10, decade)), kHeight - kBottom + 16, "middle",
+                 fmt::format("{:g}", std::pow(10, decade)));
   for (double decade = y.low; decade <= y.high; ++decade)
-    out += line(kFigureLeft, y.at(std::pow(10, decade)), kWidth - kRight, y.at(std::pow(10, decade)), "#dddddd") +
-           words(kFigureLeft - 6, y.at(std::pow(10, decade)) + 4, "end", fmt::format("1e{:g}", decade));
+    out += line(kFigureLeft, y.at(std::pow(10, decade)), kWidth - kRight,
+                y.at(std::pow(10, decade)), "#dddddd") +
+           words(kFigureLeft - 6, y.at(std::pow(10, decade)) + 4, "end",
+                 fmt::format("1e{:g}", decade));
   out += words(kWidth / 2, kHeight - 12, "middle", "FLOP per byte");
   for (const auto& [peaks, precision] : roofs) {
     const auto [flop, bytes] = peaks;
-    const double low = std::max(std::pow(10, x.low), std::pow(10, y.low) / bytes), ridge = flop / bytes;
+    const double low = std::max(std::pow(10, x.low), std::pow(10, y.low) / bytes),
+                 ridge = flop / bytes;
     out += line(x.at(low), y.at(low * bytes), x.at(ridge), y.at(flop), "#444444") +
            line(x.at(ridge), y.at(flop), kWidth - kRight, y.at(flop), "#444444") +
            words(kWidth - kRight, y.at(flop) - 4, "end", precision);
   }
   for (const Dot& dot : all)
-    out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#3b6ea5\"><title>{}</title></circle>\n",
-                       x.at(dot.point->intensity), y.at(dot.point->flop_per_s), markup_escaped(dot.name)) +
-           words(x.at(dot.point->intensity) + 7, y.at(dot.point->flop_per_s) + 4, "start", dot.name.substr(0, 40));
+    out += fmt::format(
+               "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" "
+               "fill=\"#3b6ea5\"><title>{}</title></circle>\n",
+               x.at(dot.point->intensity), y.at(dot.point->flop_per_s), markup_escaped(dot.name)) +
+           words(x.at(dot.point->intensity) + 7, y.at(dot.point->flop_per_s) + 4, "start",
+                 dot.name.substr(0, 40));
   return out + "</svg>\n";
 }
 
@@ -114,31 +133,38 @@ std::string histogram_figure(const std::string& title, std::span<const double> d
   const double width = (kWidth - kFigureLeft - kRight) / (last - first + 1);
   std::string out = opened(title);
   for (const auto& [bin, count] : bins) {
-    const double height = (kHeight - kTop - kBottom) * static_cast<double>(count) / static_cast<double>(most);
+    const double height =
+        (kHeight - kTop - kBottom) * static_cast<double>(count) / static_cast<double>(most);
     const double left = kFigureLeft + width * (bin - first);
     out += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
         "fill=\"#3b6ea5\"><title>{}</title></rect>\n",
         left, kHeight - kBottom - height, std::max(1.0, width - 1), height, count);
     if ((bin - first) % 5 == 0 || last - first < 12)
-      out += words(left, kHeight - kBottom + 16, "start", base::format_ns(std::pow(10, bin / kBins)));
+      out +=
+          words(left, kHeight - kBottom + 16, "start", base::format_ns(std::pow(10, bin / kBins)));
   }
   out += line(kFigureLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "#444444") +
          words(kFigureLeft - 6, kTop + 10, "end", std::to_string(most)) +
-         words(kWidth / 2, kHeight - 12, "middle", base::counted(values.size(), "call") + " by duration");
+         words(kWidth / 2, kHeight - 12, "middle",
+               base::counted(values.size(), "call") + " by duration");
   return out + "</svg>\n";
 }
 
-std::string bars_figure(const std::string& title, std::span<const std::pair<std::string, double>> ns) {
+std::string bars_figure(const std::string& title,
+                        std::span<const std::pair<std::string, double>> ns) {
   constexpr double kRow = 28, kLeft = 220, kBar = 380;
   const double most = ns.empty() ? 1 : ns.front().second;
   std::string out = opened(title);
   for (std::size_t i = 0; i < ns.size(); ++i) {
     const auto& [name, value] = ns[i];
     const double y = kTop + kRow * static_cast<double>(i), width = kBar * value / most;
-    out += words(kLeft - 8, y + 14, "end", name.size() > 30 ? "..." + name.substr(name.size() - 27) : name) +
-           fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"18\" fill=\"#3b6ea5\"/>\n", kLeft, y, width) +
-           words(kLeft + width + 6, y + 14, "start", base::format_ns(value));
+    out +=
+        words(kLeft - 8, y + 14, "end",
+              name.size() > 30 ? "..." + name.substr(name.size() - 27) : name) +
+        fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"18\" fill=\"#3b6ea5\"/>\n",
+                    kLeft, y, width) +
+        words(kLeft + width + 6, y + 14, "start", base::format_ns(value));
   }
   return out + "</svg>\n";
 }

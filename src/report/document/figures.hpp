@@ -1,4 +1,5 @@
-// Pictures of a run as SVG, for documents that take no page of HTML: a roofline, a histogram of durations, bars.
+// Pictures of a run as SVG, for documents that take no page of HTML: a roofline, a histogram of
+// durations, bars.
 #pragma once
 
 #include <span>
@@ -9,13 +10,16 @@
 
 namespace rangescope::report {
 
-/// Regions with rooflines under the roofs of their peaks, both axes logarithmic; "" where there is no
-/// point.
+/// Regions with rooflines under the roofs of their peaks, both axes logarithmic; "" where there is
+/// no point.
 [[nodiscard]] std::string roofline_figure(const model::Report& report);
-/// How often each duration came, in bins of a fifth of a decade; "" of fewer than two durations above 0.
-[[nodiscard]] std::string histogram_figure(const std::string& title, std::span<const double> durations_ns);
+/// How often each duration came, in bins of a fifth of a decade; "" of fewer than two durations
+/// above 0.
+[[nodiscard]] std::string histogram_figure(const std::string& title,
+                                           std::span<const double> durations_ns);
 
 /// Names with their times as bars, one below the other.
-[[nodiscard]] std::string bars_figure(const std::string& title, std::span<const std::pair<std::string, double>> ns);
+[[nodiscard]] std::string bars_figure(const std::string& title,
+                                      std::span<const std::pair<std::string, double>> ns);
 
 }  // namespace rangescope::report

@@ -15,7 +15,8 @@ namespace rangescope::report {
 namespace {
 
 /// By model::Grade.
-constexpr base::Tone kTones[] = {base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad, base::Tone::kDim};
+constexpr base::Tone kTones[] = {base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad,
+                                 base::Tone::kDim};
 
 /// By model::LossArea.
 constexpr std::string_view kChapters[] = {"The program's ranges",
@@ -32,10 +33,13 @@ constexpr std::string_view kChapters[] = {"The program's ranges",
 }  // namespace
 
 void add_finding(Section& section, const model::Finding& finding) {
-  section.add({finding.id + ": " + finding.found, Line::kItem, kTones[static_cast<std::size_t>(finding.verdict)],
+  section.add({finding.id + ": " + finding.found, Line::kItem,
+               kTones[static_cast<std::size_t>(finding.verdict)],
                std::string(model::verdict_name(finding.verdict))});
-  if (!finding.why.empty()) section.add({.text = finding.why, .shape = Line::kBelow, .name = "why"});
-  if (!finding.hint.empty()) section.add({.text = finding.hint, .shape = Line::kBelow, .name = "hint"});
+  if (!finding.why.empty())
+    section.add({.text = finding.why, .shape = Line::kBelow, .name = "why"});
+  if (!finding.hint.empty())
+    section.add({.text = finding.hint, .shape = Line::kBelow, .name = "hint"});
   for (const std::string& command : finding.commands)
     section.add({.shape = Line::kBelow, .name = "try", .code = command});
 }
@@ -48,25 +52,29 @@ std::string finding_text(const model::Finding& finding, bool color) {
 
 void write_findings(JsonWriter& json, std::span<const model::Finding> findings) {
   json.objects("findings", findings, [&](const model::Finding& finding) {
-    json.fields("id", finding.id, "question", finding.question, "verdict", model::verdict_name(finding.verdict),
-                "found", finding.found, "why", finding.why, "hint", finding.hint, "commands", finding.commands);
+    json.fields("id", finding.id, "question", finding.question, "verdict",
+                model::verdict_name(finding.verdict), "found", finding.found, "why", finding.why,
+                "hint", finding.hint, "commands", finding.commands);
   });
 }
 
 std::string loss_page() {
   std::string page =
-      "# Data losses\n\nFor readers of a report that lists data losses: what each kind means and how to avoid it. A "
+      "# Data losses\n\nFor readers of a report that lists data losses: what each kind means and "
+      "how to avoid it. A "
       "data "
-      "loss is something\nmissing from a report although the run went on. `info` changes no number of the report; "
-      "`--strict` fails at a `warning`\nor an `error`; after an `error`, numbers are known to be too small.\n"
+      "loss is something\nmissing from a report although the run went on. `info` changes no number "
+      "of the report; "
+      "`--strict` fails at a `warning`\nor an `error`; after an `error`, numbers are known to be "
+      "too small.\n"
       "`rangescope help losses` prints this page.\n";
   const model::LossEntry* before = nullptr;
   for (const model::LossEntry& entry : model::loss_table()) {
     if (before == nullptr || before->area != entry.area)
       page += fmt::format("\n## {}\n\n| loss | severity | meaning | remedy |\n|:--|:--|:--|:--|\n",
                           kChapters[static_cast<std::size_t>(entry.area)]);
-    page += fmt::format("| `{}` | {} | {} | {} |\n", entry.id, model::severity_name(entry.severity), entry.meaning,
-                        entry.cure);
+    page += fmt::format("| `{}` | {} | {} | {} |\n", entry.id, model::severity_name(entry.severity),
+                        entry.meaning, entry.cure);
     before = &entry;
   }
   return page;
@@ -79,16 +87,19 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
   // The share is of the run, or of the time of all kernels where there is no timeline: saves_ns
   // tells which.
   const double divisor_ns = *verdict.saves_ns / *verdict.saves_share;
-  const bool of_run = std::abs(divisor_ns - report.run.duration_ns) <= 1e-6 * report.run.duration_ns;
+  const bool of_run =
+      std::abs(divisor_ns - report.run.duration_ns) <= 1e-6 * report.run.duration_ns;
   text += ", " + base::format_share(*verdict.saves_share);
   return text + (of_run ? " of the run" : " of the kernel time");
 }
 
-std::string verdict_text(const model::Report& report, const model::Verdict& verdict, std::size_t name_width) {
+std::string verdict_text(const model::Report& report, const model::Verdict& verdict,
+                         std::size_t name_width) {
   std::string text = base::elide(base::printable(verdict.path), name_width);
   if (text.empty() && verdict.region) text = "\"\"";  // a range without a name, as tables show it
   text += (text.empty() ? "" : ": ") + base::printable(verdict.text);
-  if (const std::string saving = saving_text(report, verdict); !saving.empty()) text += " (" + saving + ")";
+  if (const std::string saving = saving_text(report, verdict); !saving.empty())
+    text += " (" + saving + ")";
   return text;
 }
 
@@ -100,13 +111,14 @@ Section verdict_section(const model::Report& report, const Style& style) {
     const base::Tone tone = verdict.severity == model::Weight::kError     ? base::Tone::kBad
                             : verdict.severity == model::Weight::kWarning ? base::Tone::kBold
                                                                           : base::Tone::kPlain;
-    section.add({verdict_text(report, verdict, std::clamp(width, kShortest, kLongest)), Line::kNumbered, tone,
-                 std::string(model::weight_name(verdict.severity))});
+    section.add({verdict_text(report, verdict, std::clamp(width, kShortest, kLongest)),
+                 Line::kNumbered, tone, std::string(model::weight_name(verdict.severity))});
     const bool first = &verdict == &report.verdict.front();
     if (const std::string advice = model::advice_for(verdict); !advice.empty())
       section.add({.text = advice, .shape = Line::kBelow, .name = "try"});
     if (!verdict.next.empty())
-      section.add({"", Line::kBelow, base::Tone::kDim, "next", verdict.next, !first && !style.explain});
+      section.add(
+          {"", Line::kBelow, base::Tone::kDim, "next", verdict.next, !first && !style.explain});
   }
   return section;
 }

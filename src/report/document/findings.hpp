@@ -1,5 +1,5 @@
-// Verdicts, findings of the doctor and the table of losses, as people read them: one place for reports, `rangescope
-// doctor` and status files.
+// Verdicts, findings of the doctor and the table of losses, as people read them: one place for
+// reports, `rangescope doctor` and status files.
 #pragma once
 
 #include <span>
@@ -12,7 +12,8 @@
 
 namespace rangescope::report {
 
-// The table of losses (model/loss_kinds.hpp) as a page: `rangescope help losses` and docs/manual/losses.md.
+// The table of losses (model/loss_kinds.hpp) as a page: `rangescope help losses` and
+// docs/manual/losses.md.
 
 /// Markdown.
 [[nodiscard]] std::string loss_page();
@@ -27,11 +28,12 @@ void write_findings(JsonWriter& json, std::span<const model::Finding> findings);
 
 /// "saves up to 228.6 ms, 6.4 % of the run"; "" where nobody can say.
 [[nodiscard]] std::string saving_text(const model::Report& report, const model::Verdict& verdict);
-/// "step: warm-up: the first of 5 ... (saves up to 228.6 ms, 6.4 % of the run)", printable, the name cut in the middle.
+/// "step: warm-up: the first of 5 ... (saves up to 228.6 ms, 6.4 % of the run)", printable, the
+/// name cut in the middle.
 [[nodiscard]] std::string verdict_text(const model::Report& report, const model::Verdict& verdict,
                                        std::size_t name_width = 120);
-/// All of them, worst first: "1. warning: step: ..." with what to try, and the command that looks further: the first
-/// one's, on a terminal the others' where `style.explain` is set.
+/// All of them, worst first: "1. warning: step: ..." with what to try, and the command that looks
+/// further: the first one's, on a terminal the others' where `style.explain` is set.
 [[nodiscard]] Section verdict_section(const model::Report& report, const Style& style);
 
 /// "the run takes 203 ms instead of 414 ms (saves 211 ± 8 ms, 51.0 %)", and regions of which

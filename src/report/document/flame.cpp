@@ -44,14 +44,16 @@ struct Whole {
       const std::uint32_t parent = stack.parent == kNone ? kNone : of_stack[stack.parent];
       const Flame::Node node{parent, of_frame[stack.frame]};
       const auto next = static_cast<std::uint32_t>(tree.nodes.size());
-      const auto [at, fresh] = known.try_emplace(std::uint64_t{node.parent} << 32 | node.name, next);
+      const auto [at, fresh] =
+          known.try_emplace(std::uint64_t{node.parent} << 32 | node.name, next);
       if (fresh) tree.nodes.push_back(node);
       of_stack.push_back(at->second);
     }
   }
 };
 
-std::vector<FlameCount> moved(const std::vector<model::CpuStackCount>& list, const std::vector<std::uint32_t>& to) {
+std::vector<FlameCount> moved(const std::vector<model::CpuStackCount>& list,
+                              const std::vector<std::uint32_t>& to) {
   std::map<std::uint32_t, std::int64_t> sums;
   for (const model::CpuStackCount& count : list)
     sums[count.stack < to.size() ? to[count.stack] : kNone] += count.samples;
@@ -69,11 +71,14 @@ std::string frame_text(const model::Session& session, const model::CpuFrame& fra
     case model::FrameKind::kCut: return "(cut)";
     case model::FrameKind::kPython:
       if (frame.file == 0) return name;
-      return fmt::format("{} ({}:{})", name, base::file_name(session.strings.view(frame.file)), frame.line);
+      return fmt::format("{} ({}:{})", name, base::file_name(session.strings.view(frame.file)),
+                         frame.line);
     case model::FrameKind::kNative: break;
   }
   if (!name.empty()) return name;
-  return module.empty() || module.starts_with("//") ? "(JIT)" : module == "[kernel]" ? module : "[" + module + "]";
+  return module.empty() || module.starts_with("//") ? "(JIT)"
+         : module == "[kernel]"                     ? module
+                                                    : "[" + module + "]";
 }
 
 // flamegraph.pl takes "iter 17 5" for a chain "iter" with counts of two files.
@@ -81,7 +86,8 @@ std::string folded_word(std::string_view text) {
   std::string word = base::printable(text);
   std::replace(word.begin(), word.end(), ';', ':');
   const std::size_t digits = word.find_last_not_of("0123456789.");
-  if (digits != std::string::npos && digits + 1 < word.size() && word[digits] == ' ') word[digits] = '_';
+  if (digits != std::string::npos && digits + 1 < word.size() && word[digits] == ' ')
+    word[digits] = '_';
   return word;
 }
 
@@ -107,15 +113,17 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
   std::vector<std::uint32_t> order;
   for (std::uint32_t n = 0; n < nodes.size(); ++n)
     if (weight[n] > 0) order.push_back(n);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return weight[a] > weight[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return weight[a] > weight[b]; });
 
   Flame out;
   for (std::size_t most = most_nodes;; most /= 2) {
     out = Flame();
-    std::vector<std::uint32_t> kept(order.begin(),
-                                    order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size())));
+    std::vector<std::uint32_t> kept(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size())));
     std::sort(kept.begin(), kept.end());
-    std::vector<std::uint32_t> node_to(nodes.size(), kNone), name_to(whole.tree.names.size(), kNone);
+    std::vector<std::uint32_t> node_to(nodes.size(), kNone),
+        name_to(whole.tree.names.size(), kNone);
     for (const std::uint32_t n : kept) {
       std::uint32_t& name = name_to[nodes[n].name];
       if (name == kNone) {
@@ -136,11 +144,14 @@ Flame flame_of(const model::Report& report, const model::Session& session, std::
     std::size_t counts = 0;
     out.regions.resize(report.regions.size());
     for (std::size_t r = 0; r < report.regions.size(); ++r)
-      if (report.regions[r].cpu) counts += (out.regions[r] = moved(report.regions[r].cpu->stacks, stack_to)).size();
-    if (report.cpu_outside) counts += (out.outside = moved(report.cpu_outside->stacks, stack_to)).size();
+      if (report.regions[r].cpu)
+        counts += (out.regions[r] = moved(report.regions[r].cpu->stacks, stack_to)).size();
+    if (report.cpu_outside)
+      counts += (out.outside = moved(report.cpu_outside->stacks, stack_to)).size();
     each([&](const std::vector<model::CpuStackCount>& list) {
       for (const model::CpuStackCount& count : list)
-        if (count.stack < shortened.size() && shortened[count.stack]) out.shortened += count.samples;
+        if (count.stack < shortened.size() && shortened[count.stack])
+          out.shortened += count.samples;
     });
     if (counts <= most_counts || most == 0) return out;
   }

@@ -1,7 +1,8 @@
 // Call chains of CPU samples as one tree, bounded: what a flame graph is drawn from.
 //
-// Chains of one text are one, whatever process and thread they come from. The tree holds the heaviest functions: with
-// more than `most_nodes` of them, the lightest are left out and their samples count where their chain leaves the tree.
+// Chains of one text are one, whatever process and thread they come from. The tree holds the
+// heaviest functions: with more than `most_nodes` of them, the lightest are left out and their
+// samples count where their chain leaves the tree.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,12 @@ namespace rangescope::report {
 
 inline constexpr std::size_t kFlameNodes = 30'000, kFlameCounts = 200'000;
 
-/// A frame as one word of a chain: "forward (llama.py:120)", "red(double)", "[libc.so.6]", "(JIT)", "(cut)".
+/// A frame as one word of a chain: "forward (llama.py:120)", "red(double)", "[libc.so.6]", "(JIT)",
+/// "(cut)".
 [[nodiscard]] std::string frame_text(const model::Session& session, const model::CpuFrame& frame);
 
-/// A range or frame as a word of a line for flamegraph.pl: no ';', and no count of its own at the end.
+/// A range or frame as a word of a line for flamegraph.pl: no ';', and no count of its own at the
+/// end.
 [[nodiscard]] std::string folded_word(std::string_view text);
 
 enum class FrameSort : std::uint8_t { kNative, kPython, kKernel, kCut };
@@ -50,6 +53,7 @@ struct Flame {
 
 /// Empty where the CPU was not sampled. O(stacks log stacks).
 [[nodiscard]] Flame flame_of(const model::Report& report, const model::Session& session,
-                             std::size_t most_nodes = kFlameNodes, std::size_t most_counts = kFlameCounts);
+                             std::size_t most_nodes = kFlameNodes,
+                             std::size_t most_counts = kFlameCounts);
 
 }  // namespace rangescope::report

@@ -13,7 +13,8 @@ namespace flame_test {
 
 using model::kNone;
 
-/// main > python loop (llama.py:7) > memcpy; main > rare. 8 samples in `decode`, 1 in its child, 2 outside.
+/// main > python loop (llama.py:7) > memcpy; main > rare. 8 samples in `decode`, 1 in its child, 2
+/// outside.
 struct Sampled {
   model::Session session;
   model::Report report;
@@ -22,7 +23,10 @@ struct Sampled {
     cpu.interval_ns = 1000;
     const auto text = [&](const char* word) { return session.strings.intern(word); };
     cpu.frames = {{.name = text("main"), .module = text("/opt/app")},
-                  {.kind = model::FrameKind::kPython, .name = text("loop"), .file = text("/x/llama.py"), .line = 7},
+                  {.kind = model::FrameKind::kPython,
+                   .name = text("loop"),
+                   .file = text("/x/llama.py"),
+                   .line = 7},
                   {.name = text("memcpy"), .module = text("/lib/libc.so.6")},
                   {.name = text("rare"), .module = text("/opt/app")},
                   {.name = text("main"), .module = text("/opt/app")}};  // of another process
@@ -71,7 +75,8 @@ TEST(Flame, IsBoundedByItsLightestFunctions) {
   EXPECT_EQ(least.regions[0].size(), 1u);
 }
 
-/// Lines as flamegraph.pl reads them: a number at the end is a count; a second one before it makes two files of it.
+/// Lines as flamegraph.pl reads them: a number at the end is a count; a second one before it makes
+/// two files of it.
 std::vector<std::pair<std::string, std::vector<int>>> read_folded(const std::string& text) {
   std::vector<std::pair<std::string, std::vector<int>>> lines;
   std::istringstream in(text);
@@ -121,8 +126,9 @@ TEST(Flame, ComparedChainsAreThoseOfTwoFiles) {
   StringSink sink;
   write_comparison_collapsed(made, {}, sink);
   using Lines = decltype(read_folded({}));
-  EXPECT_EQ(read_folded(sink.text()),
-            (Lines{{"new;main [app]", {0, 6}}, {"work_2", {2, 0}}, {"work_2;main [app];f(int: 3)", {6, 8}}}));
+  EXPECT_EQ(read_folded(sink.text()), (Lines{{"new;main [app]", {0, 6}},
+                                             {"work_2", {2, 0}},
+                                             {"work_2;main [app];f(int: 3)", {6, 8}}}));
 }
 
 TEST(Flame, IsEmptyWithoutSamples) {

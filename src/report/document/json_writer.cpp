@@ -78,8 +78,11 @@ void JsonWriter::quoted(std::string_view value) {
     }
   }
   out = base::printable_json(out);
-  constexpr std::pair<std::string_view, std::string_view> kScript[] = {
-      {"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
+  constexpr std::pair<std::string_view, std::string_view> kScript[] = {{"<", "\\u003c"},
+                                                                       {">", "\\u003e"},
+                                                                       {"&", "\\u0026"},
+                                                                       {"\xE2\x80\xA8", "\\u2028"},
+                                                                       {"\xE2\x80\xA9", "\\u2029"}};
   for (const auto& [from, to] : kScript)
     if (page_) out = base::replace_all(out, from, to);
   put(out + "\"");
@@ -96,8 +99,9 @@ void JsonWriter::number(double value) {
   char text[64];
   // Whole numbers without exponent or fraction, as far as doubles hold them exactly.
   const bool whole = std::fabs(value) < 9007199254740992.0 && value == std::floor(value);
-  const auto end = whole ? std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value)).ptr
-                         : std::to_chars(text, text + sizeof text, value).ptr;
+  const auto end =
+      whole ? std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value)).ptr
+            : std::to_chars(text, text + sizeof text, value).ptr;
   put(std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
@@ -128,20 +132,24 @@ void JsonWriter::finish() {
 
 void write_run(JsonWriter& json, const model::RunInfo& run) {
   json.open_object("run");
-  json.fields("id", run.id, "tool", or_null(run.tool), "command", run.command, "cwd", or_null(run.cwd), "start_unix_ns",
-              or_null(run.start_unix_ns), "duration_ns", run.duration_ns, "exit_code", run.exit_code, "signal",
-              run.signal, "host", or_null(run.host), "sources", run.sources);
+  json.fields("id", run.id, "tool", or_null(run.tool), "command", run.command, "cwd",
+              or_null(run.cwd), "start_unix_ns", or_null(run.start_unix_ns), "duration_ns",
+              run.duration_ns, "exit_code", run.exit_code, "signal", run.signal, "host",
+              or_null(run.host), "sources", run.sources);
   if (run.usage) {
     const model::ProcessUsage& usage = *run.usage;
     json.open_line_object("usage");
-    json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used", run.cpus_used());
+    json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used",
+                run.cpus_used());
     json.field("peak_rss_bytes", usage.peak_rss_bytes);
     json.close();
   }
-  if (run.attached_pid) json.line_object("attached", "pid", *run.attached_pid, "after_ns", run.attached_after_ns);
+  if (run.attached_pid)
+    json.line_object("attached", "pid", *run.attached_pid, "after_ns", run.attached_after_ns);
   if (!run.windows.empty())
     json.line_objects("windows", run.windows, [&](const model::RunInfo::Window& window) {
-      json.fields("number", window.number, "after_ns", window.after_ns, "duration_ns", window.duration_ns);
+      json.fields("number", window.number, "after_ns", window.after_ns, "duration_ns",
+                  window.duration_ns);
     });
   json.open_object("environment");
   for (const auto& [key, value] : run.environment) json.field(key, value);
@@ -151,12 +159,13 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
 
 void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) {
   json.line_objects("processes", list, [&](const model::ReportProcess& process) {
-    json.fields("pid", process.pid, "parent_pid", process.parent_pid, "name", process.name, "start_ns",
-                process.start_ns, "end_ns", process.end_ns, "ranges", process.ranges, "kernels", process.kernels,
-                "rank", process.rank);
+    json.fields("pid", process.pid, "parent_pid", process.parent_pid, "name", process.name,
+                "start_ns", process.start_ns, "end_ns", process.end_ns, "ranges", process.ranges,
+                "kernels", process.kernels, "rank", process.rank);
     if (process.range_pair_ns > 0)
-      json.line_object("profiler", "range_own_ns", process.range_own_ns, "range_pair_ns", process.range_pair_ns,
-                       "source", "measured at process start: the shortest time of an empty range");
+      json.line_object("profiler", "range_own_ns", process.range_own_ns, "range_pair_ns",
+                       process.range_pair_ns, "source",
+                       "measured at process start: the shortest time of an empty range");
   });
 }
 
@@ -166,11 +175,13 @@ void write_devices(JsonWriter& json, const model::Report& report) {
     const model::Device& device = report.devices[i];
     json.open_line_object();
     json.field("name", i < report.device_names.size() ? report.device_names[i] : std::string());
-    if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) json.field("uuid", report.device_uuids[i]);
-    json.fields("ordinal", device.ordinal, "process", pid_of(report, device.process), "compute_major",
-                device.compute_major, "compute_minor", device.compute_minor, "sm_count", device.sm_count,
-                "memory_bytes", device.memory_bytes, "l2_bytes", device.l2_bytes, "sm_clock_hz", device.sm_clock_hz,
-                "memory_bytes_per_s", device.memory_bytes_per_s, "mig", device.mig);
+    if (i < report.device_uuids.size() && !report.device_uuids[i].empty())
+      json.field("uuid", report.device_uuids[i]);
+    json.fields("ordinal", device.ordinal, "process", pid_of(report, device.process),
+                "compute_major", device.compute_major, "compute_minor", device.compute_minor,
+                "sm_count", device.sm_count, "memory_bytes", device.memory_bytes, "l2_bytes",
+                device.l2_bytes, "sm_clock_hz", device.sm_clock_hz, "memory_bytes_per_s",
+                device.memory_bytes_per_s, "mig", device.mig);
     json.close();
   }
   json.close();
@@ -178,8 +189,8 @@ void write_devices(JsonWriter& json, const model::Report& report) {
 
 void write_losses(JsonWriter& json, const std::vector<model::Loss>& list) {
   json.line_objects("losses", list, [&](const model::Loss& loss) {
-    json.fields("kind", loss.kind.id(), "severity", model::severity_name(loss.severity), "count", loss.count, "detail",
-                loss.detail);
+    json.fields("kind", loss.kind.id(), "severity", model::severity_name(loss.severity), "count",
+                loss.count, "detail", loss.detail);
   });
 }
 
@@ -190,29 +201,32 @@ void write_metrics(JsonWriter& json, const std::map<std::string, model::Metric>&
       return there ? std::optional(value) : std::nullopt;
     };
     json.open_line_object(name);
-    json.fields("value", known(metric.value), "unit", metric.unit, "min", known(metric.min), "max", known(metric.max),
-                "rounds", metric.rounds, "source", metric.source);
+    json.fields("value", known(metric.value), "unit", metric.unit, "min", known(metric.min), "max",
+                known(metric.max), "rounds", metric.rounds, "source", metric.source);
     if (!metric.absent.empty()) json.field("absent", metric.absent);
     json.close();
   }
   json.close();
 }
 
-void write_copies(JsonWriter& json, std::string_view name, const std::vector<model::CopyRow>& rows) {
+void write_copies(JsonWriter& json, std::string_view name,
+                  const std::vector<model::CopyRow>& rows) {
   json.line_objects(name, rows, [&](const model::CopyRow& row) {
-    json.fields("kind", copy_kind_name(row.kind), "calls", row.calls, "bytes", row.bytes, "total_ns", row.total_ns);
+    json.fields("kind", copy_kind_name(row.kind), "calls", row.calls, "bytes", row.bytes,
+                "total_ns", row.total_ns);
   });
 }
 
 void write_bound(JsonWriter& json, const base::Held<model::Bound>& bound) {
-  bound ? json.line_object("bound", "kind", bound->kind, "reason", bound->reason) : json.null_field("bound");
+  bound ? json.line_object("bound", "kind", bound->kind, "reason", bound->reason)
+        : json.null_field("bound");
 }
 
 void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {
   if (!value) return json.null_field("utilization");
   json.open_line_object("utilization");
-  json.fields("busy_ns", value->busy_ns, "executed", value->executed, "useful", value->useful, "useful_flop",
-              value->useful_flop);
+  json.fields("busy_ns", value->busy_ns, "executed", value->executed, "useful", value->useful,
+              "useful_flop", value->useful_flop);
   if (value->useful_bytes) json.field("useful_bytes", value->useful_bytes);
   if (value->bandwidth) json.field("bandwidth", value->bandwidth);
   if (value->useful_tokens) json.field("useful_tokens", value->useful_tokens);
@@ -222,9 +236,10 @@ void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& v
 
 void write_roofline(JsonWriter& json, const std::vector<model::RooflinePoint>& points) {
   json.line_objects("roofline", points, [&](const model::RooflinePoint& point) {
-    json.fields("level", point.level, "precision", point.precision, "flops", point.flops, "bytes", point.bytes,
-                "intensity", point.intensity, "flop_per_s", point.flop_per_s, "roof_flop_per_s", point.roof_flop_per_s,
-                "peak_flop_per_s", point.peak_flop_per_s, "peak_bytes_per_s", point.peak_bytes_per_s);
+    json.fields("level", point.level, "precision", point.precision, "flops", point.flops, "bytes",
+                point.bytes, "intensity", point.intensity, "flop_per_s", point.flop_per_s,
+                "roof_flop_per_s", point.roof_flop_per_s, "peak_flop_per_s", point.peak_flop_per_s,
+                "peak_bytes_per_s", point.peak_bytes_per_s);
   });
 }
 

@@ -1,7 +1,7 @@
 // Writes JSON as a stream: commas, indentation, escapes, and numbers that read back as they were.
 //
-// Text that is not UTF-8 is written with \xNN for each foreign byte (as text: a backslash, an x, two digits); `escaped`
-// then says so. NaN and infinity become null, as JSON has neither.
+// Text that is not UTF-8 is written with \xNN for each foreign byte (as text: a backslash, an x,
+// two digits); `escaped` then says so. NaN and infinity become null, as JSON has neither.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace rangescope::report {
 
 class JsonWriter {
  public:
-  /// `page`: within <script> of a page, whose texts are printable (base::printable); < > & and the line ends of
-  /// JavaScript are escaped.
+  /// `page`: within <script> of a page, whose texts are printable (base::printable); < > & and the
+  /// line ends of JavaScript are escaped.
   explicit JsonWriter(Sink& sink, bool page = false) : sink_(sink), page_(page) {}
   void open_object() { open('{', false); }
   void open_array() { open('[', false); }
@@ -48,7 +48,8 @@ class JsonWriter {
       number(static_cast<double>(of));
     } else if constexpr (std::is_integral_v<T>) {
       // Beyond 2^63 a reader has doubles anyway.
-      std::in_range<std::int64_t>(of) ? number(static_cast<std::int64_t>(of)) : number(static_cast<double>(of));
+      std::in_range<std::int64_t>(of) ? number(static_cast<std::int64_t>(of))
+                                      : number(static_cast<double>(of));
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
       text(of);
     } else if constexpr (requires { of.has_value(); }) {

@@ -32,7 +32,8 @@ const Region& region_of(const Report& report, const model::TableRow& row) {
 /// "████▌ " of a share of the largest one; "█████▶" of what is longer than the scale.
 std::string bar(double part) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
-  const auto eighths = static_cast<std::size_t>(std::lround(std::clamp(part, 0.0, 1.0) * 8 * kBarWidth));
+  const auto eighths =
+      static_cast<std::size_t>(std::lround(std::clamp(part, 0.0, 1.0) * 8 * kBarWidth));
   std::string text;
   for (std::size_t i = 0; i < kBarWidth; ++i) {
     const std::size_t of_this = std::min<std::size_t>(8, eighths - std::min(eighths, 8 * i));
@@ -42,12 +43,16 @@ std::string bar(double part) {
 }
 
 /// What is no region: what lies outside all ranges, and the run.
-Region row_of(const char* name, double wall, const Report& report, const base::Held<model::GpuWork>& work) {
+Region row_of(const char* name, double wall, const Report& report,
+              const base::Held<model::GpuWork>& work) {
   Region out;
   out.path = {name};
   out.occurrences = -1;
-  out.wall = {
-      wall, kNotKnown, {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown}, kNotKnown, kNotKnown};
+  out.wall = {wall,
+              kNotKnown,
+              {kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown, kNotKnown},
+              kNotKnown,
+              kNotKnown};
   if (report.run.duration_ns > 0) out.wall.share = wall / report.run.duration_ns;
   out.gpu = work;
   if (out.gpu) out.gpu->launch_latency_ns.reset();
@@ -58,27 +63,33 @@ Region row_of(const char* name, double wall, const Report& report, const base::H
 std::string text_of(const Region& region, const ColumnView& column, double largest_share) {
   if (column.tag == kShareTag) {
     const auto share = share_of(region);
-    return share
-               ? bar(largest_share > 0 ? *share / largest_share : 0) + fmt::format("{:>8}", base::format_share(*share))
-               : std::string("-");
+    return share ? bar(largest_share > 0 ? *share / largest_share : 0) +
+                       fmt::format("{:>8}", base::format_share(*share))
+                 : std::string("-");
   }
   if (column.tag == kBoundTag && region.bound && region.bound->kind == "unknown") return "-";
   const model::Measure* measure = model::find_measure(column.tag);
   // Graphs recorded as a whole: which kernels they ran is not known.
-  if (region.gpu && region.gpu->graph_launches > 0 && region.gpu->graph_kernels == 0 && !region.gpu->partial) {
-    const std::string graphs = base::counted(static_cast<std::uint64_t>(region.gpu->graph_launches), "graph");
-    if (column.tag == "gpu.kernels") return region.gpu->kernels > 0 ? cell(region, column) + " + " + graphs : graphs;
+  if (region.gpu && region.gpu->graph_launches > 0 && region.gpu->graph_kernels == 0 &&
+      !region.gpu->partial) {
+    const std::string graphs =
+        base::counted(static_cast<std::uint64_t>(region.gpu->graph_launches), "graph");
+    if (column.tag == "gpu.kernels")
+      return region.gpu->kernels > 0 ? cell(region, column) + " + " + graphs : graphs;
     if (column.tag == "gpu.kernel_ns" && region.gpu->kernels == 0) return "-";
   }
-  const bool sum = measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
+  const bool sum =
+      measure != nullptr && measure->tag.starts_with("gpu.") && model::adds_up(*measure);
   if (!sum || !region.gpu || !region.gpu->partial) return cell(region, column);
   const auto value = measure->get(region);
   if (!value) return "-";
   if (*value == 0) return region.occurrences < 0 ? "-" : cell(region, column);
-  if (region.occurrences < 0) return format_value(*value, column.unit) + "+";  // outside ranges: what was seen of it
+  if (region.occurrences < 0)
+    return format_value(*value, column.unit) + "+";  // outside ranges: what was seen of it
   if (region.gpu->recorded_occurrences <= 0) return "-";
   if (region.gpu->recorded_occurrences >= region.occurrences) return cell(region, column);
-  return format_value(*value / static_cast<double>(region.gpu->recorded_occurrences), column.unit) + " each";
+  return format_value(*value / static_cast<double>(region.gpu->recorded_occurrences), column.unit) +
+         " each";
 }
 
 /// A table in the making: its columns, and the regions that its rows show.
@@ -93,9 +104,10 @@ ScopeView folded_rows(const Report& report) {
   for (const model::TableRow& row : report.rows) {
     const Region& region = region_of(report, row);
     const Region* above = row.parent == model::kNone ? nullptr : scope.rows[row.parent].region;
-    scope.rows.push_back({&region,
-                          label_of(region, above) + (row.siblings > 1 ? fmt::format(" x{}", row.siblings) : ""),
-                          row.depth, row.parent, row.members.size()});
+    scope.rows.push_back(
+        {&region,
+         label_of(region, above) + (row.siblings > 1 ? fmt::format(" x{}", row.siblings) : ""),
+         row.depth, row.parent, row.members.size()});
   }
   return scope;
 }
@@ -104,30 +116,36 @@ ScopeView folded_rows(const Report& report) {
 void flatten(std::vector<RowView>& all, std::string_view own) {
   for (RowView& one : all) {
     const std::size_t count = one.label.rfind(" x");  // of rows of several regions
-    const std::string siblings = one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
-    one.label = base::printable(model::path_text(*one.region)) +
-                (one.region->kind == model::RangeKind::kStartEnd ? std::string(model::kStartEndMark) : "") + siblings;
+    const std::string siblings =
+        one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
+    one.label =
+        base::printable(model::path_text(*one.region)) +
+        (one.region->kind == model::RangeKind::kStartEnd ? std::string(model::kStartEndMark) : "") +
+        siblings;
     one.parent = model::kNone;
     one.depth = 0;
   }
   std::stable_sort(all.begin(), all.end(), [&](const RowView& a, const RowView& b) {
-    return model::value_of(*a.region, own).value_or(-1) > model::value_of(*b.region, own).value_or(-1);
+    return model::value_of(*a.region, own).value_or(-1) >
+           model::value_of(*b.region, own).value_or(-1);
   });
 }
 
 void drop_column(RegionTable& table, std::size_t column) {
   table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(column));
-  for (auto& row : table.grid.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column) + 1);
+  for (auto& row : table.grid.rows)
+    row.erase(row.begin() + static_cast<std::ptrdiff_t>(column) + 1);
 }
 
-/// Columns that nobody asked for, and that say nothing here: zeros, "idle" beside how busy the GPU was, and self times
-/// of ranges that hold no others.
+/// Columns that nobody asked for, and that say nothing here: zeros, "idle" beside how busy the GPU
+/// was, and self times of ranges that hold no others.
 void drop_empty(RegionTable& table) {
   for (std::size_t i = table.columns.size(); i-- > 0;) {
     const std::string& tag = table.columns[i].tag;
     const bool zeros = tag == "gpu.copy_bytes" || tag == "wall_ns.profiler";
-    const auto wall = static_cast<std::size_t>(std::ranges::find(table.columns, "wall_ns.inclusive", &ColumnView::tag) -
-                                               table.columns.begin());
+    const auto wall = static_cast<std::size_t>(
+        std::ranges::find(table.columns, "wall_ns.inclusive", &ColumnView::tag) -
+        table.columns.begin());
     const bool self = tag == "wall_ns.exclusive" && wall < table.columns.size();
     bool says = false;
     for (std::size_t r = 0; r < table.regions.size() && !says; ++r) {
@@ -140,7 +158,8 @@ void drop_empty(RegionTable& table) {
   }
 }
 
-std::string metric_cell(const std::map<std::string, model::Metric>& metrics, const std::string& name) {
+std::string metric_cell(const std::map<std::string, model::Metric>& metrics,
+                        const std::string& name) {
   const auto found = metrics.find(name);
   if (found == metrics.end() || !found->second.absent.empty()) return "-";
   return format_value(found->second.value, found->second.unit);
@@ -152,14 +171,17 @@ Grid turned(const Report& report, const std::vector<std::string>& heads,
   Grid grid({{"metric", false, true}});
   const std::size_t shown = std::min(heads.size(), kMostTurned);
   for (std::size_t i = 0; i < shown; ++i)
-    grid.columns.push_back({base::elide(heads[i], kMostLabel), true, false, static_cast<int>(shown - i)});
+    grid.columns.push_back(
+        {base::elide(heads[i], kMostLabel), true, false, static_cast<int>(shown - i)});
   grid.least = 36;
-  if (heads.size() > shown) grid.more = base::counted(heads.size() - shown, "more column") + ": -f csv has all";
+  if (heads.size() > shown)
+    grid.more = base::counted(heads.size() - shown, "more column") + ": -f csv has all";
   for (const model::MetricColumn& column : report.metric_columns) {
     std::vector<GridCell> row = {{base::printable(column.title)}};
     for (std::size_t i = 0; i < shown; ++i)
       row.push_back({metrics[i] == nullptr ? "-" : metric_cell(*metrics[i], column.name)});
-    if (std::any_of(row.begin() + 1, row.end(), [](const GridCell& one) { return one.text != "-"; }))
+    if (std::any_of(row.begin() + 1, row.end(),
+                    [](const GridCell& one) { return one.text != "-"; }))
       grid.add(std::move(row));
   }
   return grid;
@@ -167,10 +189,13 @@ Grid turned(const Report& report, const std::vector<std::string>& heads,
 
 /// Metric columns with long names leave the table and become rows of one of their own.
 Grid turn(const Report& report, RegionTable& table) {
-  const auto is_metric = [](const ColumnView& column) { return column.tag.starts_with("metrics."); };
-  const bool wide = std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnView& column) {
-    return is_metric(column) && base::display_width(column.title) > kLongTitle;
-  });
+  const auto is_metric = [](const ColumnView& column) {
+    return column.tag.starts_with("metrics.");
+  };
+  const bool wide =
+      std::any_of(table.columns.begin(), table.columns.end(), [&](const ColumnView& column) {
+        return is_metric(column) && base::display_width(column.title) > kLongTitle;
+      });
   if (!wide) return Grid();
   for (std::size_t i = table.columns.size(); i-- > 0;)
     if (is_metric(table.columns[i])) drop_column(table, i);
@@ -178,9 +203,10 @@ Grid turn(const Report& report, RegionTable& table) {
   std::vector<const std::map<std::string, model::Metric>*> metrics;
   for (std::size_t i = 0; i < table.regions.size(); ++i) {
     const Region* region = table.regions[i];
-    const bool has = region != nullptr && std::ranges::any_of(report.metric_columns, [&](const auto& column) {
-                       return metric_cell(region->metrics, column.name) != "-";
-                     });
+    const bool has =
+        region != nullptr && std::ranges::any_of(report.metric_columns, [&](const auto& column) {
+          return metric_cell(region->metrics, column.name) != "-";
+        });
     if (!has) continue;
     heads.push_back(table.grid.rows[i].front().text);
     metrics.push_back(&region->metrics);
@@ -194,24 +220,31 @@ base::Tone tone_of(const std::string& text, const Region* region) {
 }
 
 /// Adds the section of one table, and that of its turned metrics. `whole`: of the aggregate.
-base::Result<std::vector<ColumnView>> add_table(const Report& report, const Style& style, ScopeView scope, bool whole,
-                                                std::string_view sort, std::vector<Section>& sections) {
+base::Result<std::vector<ColumnView>> add_table(const Report& report, const Style& style,
+                                                ScopeView scope, bool whole, std::string_view sort,
+                                                std::vector<Section>& sections) {
   RegionTable table;
   table.columns = TRY(columns(report, style));
   const bool timed = std::any_of(scope.rows.begin(), scope.rows.end(), [](const RowView& one) {
     return model::value_of(*one.region, "wall_ns.inclusive").has_value();
   });
   const std::string_view own = timed ? "wall_ns.exclusive" : "gpu.exclusive_kernel_ns";
-  const std::string_view cost = !sort.empty() ? sort : style.flat ? own : timed ? "wall_ns.inclusive" : "gpu.kernel_ns";
+  const std::string_view cost = !sort.empty() ? sort
+                                : style.flat  ? own
+                                : timed       ? "wall_ns.inclusive"
+                                              : "gpu.kernel_ns";
   if (style.flat) flatten(scope.rows, own);
   choose_rows(scope, style.depth,
               style.top > 0                  ? style.top
               : style.all || style.depth > 0 ? 0
                                              : kDefaultRows,
               sort, cost);
-  double largest = 0;  // of the regions: what lies outside is often most of the run, and would leave them no bar
-  for (const RowView& row : scope.rows) largest = std::max(largest, share_of(*row.region).value_or(0));
-  const auto add = [&](const std::string& label, std::size_t depth, const Region& region, const Region* real) {
+  double largest =
+      0;  // of the regions: what lies outside is often most of the run, and would leave them no bar
+  for (const RowView& row : scope.rows)
+    largest = std::max(largest, share_of(*row.region).value_or(0));
+  const auto add = [&](const std::string& label, std::size_t depth, const Region& region,
+                       const Region* real) {
     std::vector<GridCell> cells = {{label, tone_of("", real), depth}};
     for (const ColumnView& column : table.columns) {
       std::string text = text_of(region, column, largest);
@@ -238,31 +271,34 @@ base::Result<std::vector<ColumnView>> add_table(const Report& report, const Styl
   for (const ColumnView& column : table.columns)
     table.grid.columns.push_back({column.title, true, false, column.importance});
   if (scope.hidden > 0)
-    table.grid.more =
-        base::counted(scope.hidden, "more region") + (style.depth > 0 ? ": --depth 0 has all levels"
-                                                      : style.all     ? ""
-                                                                      : ": --all shows each, --top 50 the largest");
+    table.grid.more = base::counted(scope.hidden, "more region") +
+                      (style.depth > 0 ? ": --depth 0 has all levels"
+                       : style.all     ? ""
+                                       : ": --all shows each, --top 50 the largest");
   sections.push_back({"Regions: " + scope.title});
   sections.back().add(std::move(table.grid));
   const bool first_table = sections.size() == 1;
-  if (!metrics.rows.empty()) sections.push_back({"Metrics: " + scope.title, true, false, {std::move(metrics)}});
+  if (!metrics.rows.empty())
+    sections.push_back({"Metrics: " + scope.title, true, false, {std::move(metrics)}});
   if (!first_table) return std::move(table.columns);
   for (const Region* region : table.regions) {
     if (region == nullptr) continue;
     const std::string name = model::path_text(*region);
     if (region->unclosed > 0)
-      sections.back().add(
-          {.text = base::format_count(region->unclosed) + " started and never ended: not in the statistics",
-           .name = name});
+      sections.back().add({.text = base::format_count(region->unclosed) +
+                                   " started and never ended: not in the statistics",
+                           .name = name});
     if (region->bound && style.explain)
-      sections.back().add({.text = "limiter " + region->bound->kind + ": " + region->bound->reason, .name = name});
+      sections.back().add(
+          {.text = "limiter " + region->bound->kind + ": " + region->bound->reason, .name = name});
     for (const std::string& note : region->notes)
       if (style.explain) sections.back().add({.text = note, .name = name});
   }
   return std::move(table.columns);
 }
 
-/// The share of what is attainable at the nearest roof: the highest point of a kernel under its roofs.
+/// The share of what is attainable at the nearest roof: the highest point of a kernel under its
+/// roofs.
 std::optional<double> under_roof(const std::vector<model::RooflinePoint>& points) {
   std::optional<double> most;
   for (const model::RooflinePoint& point : points)
@@ -290,8 +326,9 @@ base::Result<std::vector<Section>> region_sections(const Report& report, const S
     if (folded && !first.thread && !(style.per_rank && first.process)) continue;
     TRY(add(std::move(scope), !first.process && !first.thread));
   }
-  const auto tables = std::count_if(sections.begin(), sections.end(),
-                                    [](const Section& one) { return one.title.starts_with("Regions"); });
+  const auto tables = std::count_if(sections.begin(), sections.end(), [](const Section& one) {
+    return one.title.starts_with("Regions");
+  });
   if (tables == 1) {
     sections.front().title = "Regions";
     sections.front().quiet = true;
@@ -303,8 +340,9 @@ KernelGrids kernel_grids(const Report& report, std::size_t most) {
   const std::size_t shown = std::min(most, report.kernels.size());
   std::vector<const model::KernelCounters*> counters;
   for (std::size_t i = 0; i < shown; ++i) {
-    const auto found = std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
-                                    [&](const auto& each) { return each.name == report.kernels[i].name; });
+    const auto found =
+        std::find_if(report.kernel_counters.begin(), report.kernel_counters.end(),
+                     [&](const auto& each) { return each.name == report.kernels[i].name; });
     counters.push_back(found == report.kernel_counters.end() ? nullptr : &*found);
   }
   const auto any = [&](auto has) {
@@ -314,21 +352,28 @@ KernelGrids kernel_grids(const Report& report, std::size_t most) {
   std::vector<const model::MetricColumn*> columns;
   bool wide = false;
   for (const model::MetricColumn& column : report.metric_columns) {
-    if (!any([&](const auto& each) { return metric_cell(each.metrics, column.name) != "-"; })) continue;
+    if (!any([&](const auto& each) { return metric_cell(each.metrics, column.name) != "-"; }))
+      continue;
     columns.push_back(&column);
     wide |= base::display_width(column.title) > kLongTitle;
   }
   const bool roofs = any([](const auto& each) { return under_roof(each.roofline).has_value(); });
-  const bool bounds = any([](const auto& each) { return each.bound && each.bound->kind != "unknown"; });
+  const bool bounds =
+      any([](const auto& each) { return each.bound && each.bound->kind != "unknown"; });
   KernelGrids out;
   Grid& grid = out.kernels;
-  grid = Grid(
-      {{"kernel", false, true}, {"calls"}, {"total"}, {"median", true, false, 1}, {"max", true, false, 1}, {"share"}});
+  grid = Grid({{"kernel", false, true},
+               {"calls"},
+               {"total"},
+               {"median", true, false, 1},
+               {"max", true, false, 1},
+               {"share"}});
   grid.least = 30;
   if (report.kernels.size() > shown)
     grid.more = base::counted(report.kernels.size() - shown, "more kernel") + ": --top-kernels 50";
   if (!wide)
-    for (const auto* column : columns) grid.columns.push_back({base::printable(column->title), true, false, 2});
+    for (const auto* column : columns)
+      grid.columns.push_back({base::printable(column->title), true, false, 2});
   if (roofs) grid.columns.push_back({"% of roofline", true, false, 3});
   if (bounds) grid.columns.push_back({"bound", true, false, 3});
   std::vector<std::string> names;
@@ -366,7 +411,8 @@ Grid stall_grid(const Report& report, std::size_t most) {
     std::string in;
   };
   std::vector<Row> rows;
-  const auto of = [](const model::Region& region, const std::string& kernel) -> const model::Stalls* {
+  const auto of = [](const model::Region& region,
+                     const std::string& kernel) -> const model::Stalls* {
     if (!region.gpu) return nullptr;
     for (const model::KernelRow& row : region.gpu->top_kernels)
       if (row.stalls && row.name == kernel) return &*row.stalls;
@@ -384,7 +430,8 @@ Grid stall_grid(const Report& report, std::size_t most) {
     }
   }
   const auto saves = [](const Row& row) { return row.kernel->stalls->saves_ns.value_or(0); };
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return saves(a) > saves(b); });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Row& a, const Row& b) { return saves(a) > saves(b); });
   Grid grid({{"kernel", false, true, 0},
              {"in", false, false, 1},
              {"samples", true, false, 2},
@@ -397,12 +444,14 @@ Grid stall_grid(const Report& report, std::size_t most) {
     for (const model::StallShare& each : stalls.reasons)
       if (model::is_stall(each.reason) && reasons.size() < 2)
         reasons.push_back(base::format_share(each.share) + " " + each.reason);
-    const std::string& name = row.kernel->label.empty() ? row.kernel->short_name : row.kernel->label;
+    const std::string& name =
+        row.kernel->label.empty() ? row.kernel->short_name : row.kernel->label;
     std::string at = "-";
     if (!stalls.lines.empty()) {
       const model::StallLine& line = stalls.lines.front();
       at = model::place_text(line);
-      if (line.line == 0 && line.function == row.kernel->short_name) at.erase(0, line.function.size());
+      if (line.line == 0 && line.function == row.kernel->short_name)
+        at.erase(0, line.function.size());
       at = base::printable(at) + " (" + base::format_share(line.share) + ")";
     }
     grid.add({{base::printable(name)},
@@ -418,43 +467,51 @@ Grid stall_grid(const Report& report, std::size_t most) {
 }
 
 std::vector<Section> communication_sections(const Report& report, std::size_t most) {
-  const auto rate = [](const std::optional<double>& value) { return value ? base::format_si(*value, "B/s") : "-"; };
+  const auto rate = [](const std::optional<double>& value) {
+    return value ? base::format_si(*value, "B/s") : "-";
+  };
   const auto where = [](const std::vector<std::string>& path) {
     return path.empty() ? std::string("-") : base::join(path, " > ");
   };
   const auto begin = [](std::initializer_list<const char*> heads) {
     Grid grid;
     for (const char* head : heads)
-      grid.columns.push_back({head, grid.columns.size() > 1, grid.columns.empty(), grid.columns.empty() ? 0 : 2});
+      grid.columns.push_back(
+          {head, grid.columns.size() > 1, grid.columns.empty(), grid.columns.empty() ? 0 : 2});
     return grid;
   };
   std::vector<Section> sections;
   const auto end = [&](const char* title, const char* what, Grid grid, std::size_t all) {
-    if (all > grid.rows.size()) grid.more = base::counted(all - grid.rows.size(), what) + ": -f json has all";
+    if (all > grid.rows.size())
+      grid.more = base::counted(all - grid.rows.size(), what) + ": -f json has all";
     if (!grid.rows.empty()) sections.push_back({title, true, false, {std::move(grid)}});
   };
-  Grid collectives =
-      begin({"collective", "in", "bytes", "ranks", "calls", "transfer", "wait", "overlapped", "bus", "last"});
-  for (const model::Collective& row : std::span(report.collectives).first(std::min(most, report.collectives.size()))) {
-    const auto last = std::max_element(row.by_rank.begin(), row.by_rank.end(),
-                                       [](const auto& a, const auto& b) { return a.last < b.last; });
-    collectives.add(
-        {{row.operation},
-         {where(row.path)},
-         {base::format_bytes(row.bytes)},
-         {std::to_string(row.ranks)},
-         {base::format_count(row.calls)},
-         {base::format_ns(row.transfer_ns)},
-         {base::format_ns(row.wait_ns)},
-         {row.hidden_share ? base::format_share(*row.hidden_share) : "-"},
-         {rate(row.bus_bytes_per_s)},
-         {last == row.by_rank.end() ? "-"
-                                    : fmt::format("rank {}, {} of {}", last->rank, base::format_count(last->last),
-                                                  base::format_count(row.calls))}});
+  Grid collectives = begin({"collective", "in", "bytes", "ranks", "calls", "transfer", "wait",
+                            "overlapped", "bus", "last"});
+  for (const model::Collective& row :
+       std::span(report.collectives).first(std::min(most, report.collectives.size()))) {
+    const auto last =
+        std::max_element(row.by_rank.begin(), row.by_rank.end(),
+                         [](const auto& a, const auto& b) { return a.last < b.last; });
+    collectives.add({{row.operation},
+                     {where(row.path)},
+                     {base::format_bytes(row.bytes)},
+                     {std::to_string(row.ranks)},
+                     {base::format_count(row.calls)},
+                     {base::format_ns(row.transfer_ns)},
+                     {base::format_ns(row.wait_ns)},
+                     {row.hidden_share ? base::format_share(*row.hidden_share) : "-"},
+                     {rate(row.bus_bytes_per_s)},
+                     {last == row.by_rank.end() ? "-"
+                                                : fmt::format("rank {}, {} of {}", last->rank,
+                                                              base::format_count(last->last),
+                                                              base::format_count(row.calls))}});
   }
   end("Collectives", "more collective", std::move(collectives), report.collectives.size());
-  Grid messages = begin({"messages", "in", "bytes", "calls", "transfer", "late sender", "late receiver", "bandwidth"});
-  for (const model::PointToPoint& row : std::span(report.messages).first(std::min(most, report.messages.size())))
+  Grid messages = begin({"messages", "in", "bytes", "calls", "transfer", "late sender",
+                         "late receiver", "bandwidth"});
+  for (const model::PointToPoint& row :
+       std::span(report.messages).first(std::min(most, report.messages.size())))
     messages.add({{fmt::format("rank {} to {}", row.from, row.to)},
                   {where(row.path)},
                   {base::format_bytes(row.bytes)},
@@ -471,14 +528,15 @@ Grid operator_grid(const Report& report, std::size_t most) {
   const bool gpu = !report.operators.empty() && !std::isnan(report.operators.front().gpu_ns);
   Grid grid({{"operator", false, true}, {"calls"}, {"CPU", true, false, 1}, {"CPU self"}});
   if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU", true, false, 1}, {"GPU self"}});
-  for (const model::OperatorRow& row : std::span(report.operators).first(std::min(most, report.operators.size()))) {
+  for (const model::OperatorRow& row :
+       std::span(report.operators).first(std::min(most, report.operators.size()))) {
     grid.add({{row.name},
               {base::format_count(row.calls)},
               {base::format_ns(row.cpu_ns)},
               {base::format_ns(row.exclusive_cpu_ns)}});
     if (gpu)
-      grid.rows.back().insert(grid.rows.back().end(),
-                              {{base::format_ns(row.gpu_ns)}, {base::format_ns(row.exclusive_gpu_ns)}});
+      grid.rows.back().insert(grid.rows.back().end(), {{base::format_ns(row.gpu_ns)},
+                                                       {base::format_ns(row.exclusive_gpu_ns)}});
   }
   if (report.operators.size() > grid.rows.size())
     grid.more = base::counted(report.operators.size() - grid.rows.size(), "more operator");

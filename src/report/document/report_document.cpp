@@ -36,7 +36,8 @@ void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
   if (!run.usage) return;
   const std::string user = base::format_ns(run.usage->user_ns);
   const std::string system = base::format_ns(run.usage->system_ns);
-  facts.push_back(fmt::format("CPU {} (user {}, system {})", base::format_ns(run.usage->cpu_ns()), user, system));
+  facts.push_back(fmt::format("CPU {} (user {}, system {})", base::format_ns(run.usage->cpu_ns()),
+                              user, system));
   const double cpus_used = run.cpus_used().value_or(0);
   if (cpus_used > 0) facts.push_back(fmt::format("{:.2f} CPUs used", cpus_used));
   if (run.usage->peak_rss_bytes)
@@ -46,24 +47,27 @@ void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
 Section head(const model::Report& report, const std::string& title) {
   const model::RunInfo& run = report.run;
   Section section{title + (run.id.empty() ? "" : " of " + run.id), true};
-  if (!run.command.empty()) section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
+  if (!run.command.empty())
+    section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
   std::vector<std::string> facts;
   if (run.duration_ns > 0)
-    facts.push_back(base::format_ns(run.duration_ns) + (!run.windows.empty() ? " in " + windows_text(run)
-                                                        : run.attached_pid
-                                                            ? fmt::format(" of process {}", *run.attached_pid)
-                                                            : ""));
+    facts.push_back(base::format_ns(run.duration_ns) +
+                    (!run.windows.empty() ? " in " + windows_text(run)
+                     : run.attached_pid   ? fmt::format(" of process {}", *run.attached_pid)
+                                          : ""));
   add_usage(run, facts);
   if (run.signal)
     facts.push_back(fmt::format("ended by signal {}", *run.signal));
   else if (run.exit_code && *run.exit_code != 0)
     facts.push_back(fmt::format("exit code {}", *run.exit_code));
-  if (report.processes.size() > 1) facts.push_back(base::counted(report.processes.size(), "process"));
+  if (report.processes.size() > 1)
+    facts.push_back(base::counted(report.processes.size(), "process"));
   for (const std::string& device : device_texts(report)) facts.push_back(device);
   if (!run.id.empty()) facts.push_back("run " + run.id);
   if (!facts.empty()) section.add({.text = base::join(facts, ", "), .tone = base::Tone::kDim});
   for (const auto& [name, text] : {std::pair{"host", &run.host}, {"recorded by", &run.tool}})
-    if (!text->empty()) section.add({.text = *text, .shape = Line::kItem, .name = name, .detail = true});
+    if (!text->empty())
+      section.add({.text = *text, .shape = Line::kItem, .name = name, .detail = true});
   for (const std::string& source : run.sources)
     section.add({.text = source, .shape = Line::kItem, .name = "read from", .detail = true});
   return section;
@@ -80,13 +84,16 @@ Section foot(const model::Report& report) {
   Section section{"Data losses and notes", true};
   for (const model::Loss& loss : report.losses) {
     std::string text(loss.kind.id());
-    if (loss.count > 0) text += " (" + base::format_count(static_cast<std::int64_t>(loss.count)) + ")";
+    if (loss.count > 0)
+      text += " (" + base::format_count(static_cast<std::int64_t>(loss.count)) + ")";
     if (!loss.detail.empty()) text += ": " + loss.detail;
     section.add({text, Line::kItem, tone_of(loss.severity), "data loss"});
   }
   for (const model::Finding& finding : report.findings)
-    if (finding.verdict != model::Grade::kOk && finding.verdict != model::Grade::kSkip) add_finding(section, finding);
-  for (const std::string& note : report.notes) section.add({.text = note, .shape = Line::kItem, .name = "note"});
+    if (finding.verdict != model::Grade::kOk && finding.verdict != model::Grade::kSkip)
+      add_finding(section, finding);
+  for (const std::string& note : report.notes)
+    section.add({.text = note, .shape = Line::kItem, .name = "note"});
   return section;
 }
 
@@ -125,8 +132,16 @@ void add_memory(Document& page, const model::Report& report) {
 
 /// How much of what the GPU can do was used, and what that is measured against.
 void add_utilization(Document& page, const model::Report& report) {
-  Grid grid({{"range", false, true}, {"MFU"}, {"MBU"}, {"executed"}, {"tokens/s"}, {"a token"}, {"formula", false}});
-  const auto share = [](const std::optional<double>& value) { return value ? format_utilization(*value) : "-"; };
+  Grid grid({{"range", false, true},
+             {"MFU"},
+             {"MBU"},
+             {"executed"},
+             {"tokens/s"},
+             {"a token"},
+             {"formula", false}});
+  const auto share = [](const std::optional<double>& value) {
+    return value ? format_utilization(*value) : "-";
+  };
   for (const model::Region& region : report.regions) {
     const auto& use = region.utilization;
     if (!aggregate(region) || !use || !(use->executed || use->useful || use->bandwidth)) continue;
@@ -143,7 +158,8 @@ void add_utilization(Document& page, const model::Report& report) {
   if (grid.rows.empty()) return;
   Section& section = page.begin("How well the GPU is used").add(std::move(grid));
   for (const std::string& note : report.notes)
-    if (note.starts_with("peaks: ")) section.add({.text = "Against the " + note + roofs(report) + "."});
+    if (note.starts_with("peaks: "))
+      section.add({.text = "Against the " + note + roofs(report) + "."});
 }
 
 void add_limits(Document& page, const model::Report& report) {
@@ -159,7 +175,8 @@ void add_limits(Document& page, const model::Report& report) {
       if (left-- > 0) line(model::path_text(region), *region.bound);
     } else {
       for (const model::KernelMetrics& kernel : region.kernels)
-        if (kernel.bound && kernel.bound->kind != "unknown" && left > 0 && told.insert(kernel.name).second)
+        if (kernel.bound && kernel.bound->kind != "unknown" && left > 0 &&
+            told.insert(kernel.name).second)
           --left, line(model::path_text(region) + ", kernel " + kernel.name, *kernel.bound);
     }
     if (left == 0) break;
@@ -190,8 +207,10 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   const auto beyond = [](const model::Region& region) { return region.wall.share > 1.0005; };
   if (tables.empty()) page.begin("Regions").add({.text = "no ranges"});
   for (Section& table : tables) page.sections.push_back(std::move(table));
-  if (std::any_of(report.regions.begin(), report.regions.end(), beyond) && report.processes.size() > 1)
-    page.sections.back().add({.text = "(share: of the run's " + base::format_ns(report.run.duration_ns) +
+  if (std::any_of(report.regions.begin(), report.regions.end(), beyond) &&
+      report.processes.size() > 1)
+    page.sections.back().add({.text = "(share: of the run's " +
+                                      base::format_ns(report.run.duration_ns) +
                                       "; concurrent threads and processes add up to more)",
                               .tone = base::Tone::kDim});
   add_memory(page, report);
@@ -200,7 +219,8 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   page.sections.push_back(wait_section(report, style));
   page.sections.push_back(process_section(report, style));
   constexpr std::size_t kCommunicationRows = 8;
-  for (Section& section : communication_sections(report, std::min(kCommunicationRows, style.top_kernels)))
+  for (Section& section :
+       communication_sections(report, std::min(kCommunicationRows, style.top_kernels)))
     page.sections.push_back(std::move(section));
   if (style.top_kernels > 0) {
     KernelGrids kernels = kernel_grids(report, style.top_kernels);
@@ -213,8 +233,8 @@ base::Result<Document> report_document(const model::Report& report, const Style&
     Section& section = page.begin("Columns");
     for (const ColumnView& column : explained)
       if (const model::Measure* measure = model::find_measure(column.tag))
-        section.add({.text = fmt::format("{} ({}, from {}): {}", measure->title, measure->tag, measure->source,
-                                         measure->formula),
+        section.add({.text = fmt::format("{} ({}, from {}): {}", measure->title, measure->tag,
+                                         measure->source, measure->formula),
                      .shape = Line::kItem});
   }
   page.sections.push_back(foot(report));
@@ -233,7 +253,8 @@ Document summary_document(const model::Report& report) {
   std::vector<ColumnView> explained;
   if (auto tables = region_sections(report, style, explained); tables && !tables->empty()) {
     tables->front().title = "Time by range";
-    tables->front().blocks.insert(tables->front().blocks.begin(), Markup{"", "summary.svg", "Time by range"});
+    tables->front().blocks.insert(tables->front().blocks.begin(),
+                                  Markup{"", "summary.svg", "Time by range"});
     page.sections.push_back(std::move(tables->front()));
   }
   add_memory(page, report);
@@ -260,8 +281,10 @@ Document kernels_document(const model::Report& report) {
             {base::format_share(row.share)}});
   };
   Grid kernels = grid("kernel"), by_region = grid("kernel of the region");
-  for (const model::KernelRow& row : report.kernels) add(kernels, row.name.empty() ? row.short_name : row.name, row);
-  if (report.kernels.empty()) page.begin("Kernels").add({.text = "No kernel was recorded by a stage with a timeline."});
+  for (const model::KernelRow& row : report.kernels)
+    add(kernels, row.name.empty() ? row.short_name : row.name, row);
+  if (report.kernels.empty())
+    page.begin("Kernels").add({.text = "No kernel was recorded by a stage with a timeline."});
   add_grid(page, "Kernels", std::move(kernels));
   add_grid(page, "Kernels by kind", family_grid(report));
   for (const model::Region& region : report.regions) {
@@ -280,13 +303,16 @@ std::string summary_figure(const model::Report& report) {
   const bool gpu = report.total && report.total->busy_ns > 0;
   std::vector<std::pair<std::string, double>> bars;
   for (const model::Region& region : report.regions) {
-    const double own = gpu ? (region.gpu ? region.gpu->exclusive_busy_ns : 0) : region.wall.exclusive_ns;
+    const double own =
+        gpu ? (region.gpu ? region.gpu->exclusive_busy_ns : 0) : region.wall.exclusive_ns;
     if (aggregate(region) && own > 0) bars.emplace_back(model::path_text(region), own);
   }
-  std::stable_sort(bars.begin(), bars.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(bars.begin(), bars.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   if (bars.size() > kSummaryRows) bars.resize(kSummaryRows);
-  return bars_figure(
-      gpu ? "GPU time of each range, without ranges inside it" : "Time of each range, without ranges inside it", bars);
+  return bars_figure(gpu ? "GPU time of each range, without ranges inside it"
+                         : "Time of each range, without ranges inside it",
+                     bars);
 }
 
 }  // namespace rangescope::report

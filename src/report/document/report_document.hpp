@@ -1,5 +1,6 @@
-// A report as a document, and the pages that every run leaves: summary.md with summary.svg, for people who decide, and
-// kernels.md, every kernel by GPU time. They show what the report holds and judge nothing.
+// A report as a document, and the pages that every run leaves: summary.md with summary.svg, for
+// people who decide, and kernels.md, every kernel by GPU time. They show what the report holds and
+// judge nothing.
 #pragma once
 
 #include <string>
@@ -9,9 +10,10 @@
 
 namespace rangescope::report {
 
-/// What `rangescope report` prints; with Style::cpu the page of one region. kUsage for an unknown column, sort or
-/// range.
-[[nodiscard]] base::Result<Document> report_document(const model::Report& report, const Style& style);
+/// What `rangescope report` prints; with Style::cpu the page of one region. kUsage for an unknown
+/// column, sort or range.
+[[nodiscard]] base::Result<Document> report_document(const model::Report& report,
+                                                     const Style& style);
 [[nodiscard]] Document summary_document(const model::Report& report);
 [[nodiscard]] Document kernels_document(const model::Report& report);
 /// The summary's figure: self time by range, as SVG.

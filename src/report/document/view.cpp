@@ -36,11 +36,13 @@ constexpr std::array kProcessColumns = {Choice{"across.min_ns", 3}, Choice{"acro
                                         Choice{"across.imbalance", 5}};
 
 // Where the processes are ranks of a job.
-constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.min_ns", 4}, Choice{"ranks.max_ns", 6},
-                                     Choice{"ranks.stddev_ns", 2}, Choice{"ranks.imbalance", 7}};
+constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.min_ns", 4},
+                                     Choice{"ranks.max_ns", 6}, Choice{"ranks.stddev_ns", 2},
+                                     Choice{"ranks.imbalance", 7}};
 // Where their calls of NCCL and MPI were joined.
-constexpr std::array kCommunicationColumns = {
-    Choice{"communication.wait_ns", 6}, Choice{"communication.transfer_ns", 2}, Choice{"communication.overlap_ns", 1}};
+constexpr std::array kCommunicationColumns = {Choice{"communication.wait_ns", 6},
+                                              Choice{"communication.transfer_ns", 2},
+                                              Choice{"communication.overlap_ns", 1}};
 
 // Where an allocator of a framework was recorded.
 constexpr Choice kMemoryColumns[] = {
@@ -69,7 +71,8 @@ std::optional<ColumnView> fixed_column(std::string_view name, int importance) {
   const model::Measure* measure = model::find_measure(name);
   if (measure == nullptr) return {};
   const std::string_view unit = model::unit_name(measure->unit);
-  return ColumnView{std::string(measure->tag), std::string(measure->title), std::string(unit), importance};
+  return ColumnView{std::string(measure->tag), std::string(measure->title), std::string(unit),
+                    importance};
 }
 
 /// The nearest of these names, or of the titles of measures.
@@ -78,14 +81,15 @@ std::string nearest_value(std::string_view name, std::vector<std::string> names)
   return base::did_you_mean(name, names);
 }
 
-tl::unexpected<base::Error> no_such_value(std::string_view name, std::string_view at, std::string hint) {
+tl::unexpected<base::Error> no_such_value(std::string_view name, std::string_view at,
+                                          std::string hint) {
   if (hint.empty()) hint = "See the names with: rangescope help columns";
   const std::string problem = "no region has a value named '" + base::printable(name) + "'";
   return base::fail(base::Code::kUsage, problem, std::string(at), std::move(hint));
 }
 
-base::Result<ColumnView> column_of(const model::Report& report, std::string_view name, int importance,
-                                   std::string_view option) {
+base::Result<ColumnView> column_of(const model::Report& report, std::string_view name,
+                                   int importance, std::string_view option) {
   if (auto column = fixed_column(name, importance)) return std::move(*column);
   std::string_view bare = name;
   if (bare.starts_with(kMetricPrefix)) bare.remove_prefix(kMetricPrefix.size());
@@ -155,18 +159,22 @@ std::vector<std::string> device_texts(const model::Report& report) {
     const model::Device& device = report.devices[i];
     std::string name = i < report.device_names.size() ? report.device_names[i] : std::string();
     if (name.empty() && device.compute_major > 0)
-      name = fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
+      name =
+          fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
     if (name.empty()) continue;
-    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& known) { return known.name == name; });
+    auto kind = std::find_if(kinds.begin(), kinds.end(),
+                             [&](const Kind& known) { return known.name == name; });
     if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, {}, {}});
-    if (i < report.device_uuids.size() && !report.device_uuids[i].empty()) kind->uuids.insert(report.device_uuids[i]);
+    if (i < report.device_uuids.size() && !report.device_uuids[i].empty())
+      kind->uuids.insert(report.device_uuids[i]);
     ++kind->by_process[device.process];
   }
   const bool named = std::any_of(report.device_names.begin(), report.device_names.end(),
                                  [](const std::string& name) { return !name.empty(); });
   std::vector<std::string> texts;
   for (const Kind& kind : kinds) {
-    if (named && kind.name.starts_with("GPU (")) continue;  // the same ones, seen by a tool that prints no names
+    if (named && kind.name.starts_with("GPU ("))
+      continue;  // the same ones, seen by a tool that prints no names
     std::size_t count = kind.uuids.size();
     for (const auto& [process, of_process] : kind.by_process) count = std::max(count, of_process);
     texts.push_back(count > 1 ? fmt::format("{}x {}", count, kind.name) : kind.name);
@@ -174,7 +182,8 @@ std::vector<std::string> device_texts(const model::Report& report) {
   return texts;
 }
 
-std::optional<std::uint32_t> pid_of(const model::Report& report, std::optional<std::uint32_t> process) {
+std::optional<std::uint32_t> pid_of(const model::Report& report,
+                                    std::optional<std::uint32_t> process) {
   if (!process || *process >= report.processes.size()) return {};
   return report.processes[*process].pid;
 }
@@ -206,25 +215,35 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
     for (const Choice& choice : choices) add(choice.tag, choice.importance);
   };
   chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
-  const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns) : std::span<const Choice>(kNvtxColumns);
+  const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns)
+                                        : std::span<const Choice>(kNvtxColumns);
   if (style.flat)  // what the list is in order of
-    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"}) add(tag, 11);
+    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"})
+      add(tag, 11);
   for (const Choice& choice : defaults)
     if (!style.flat || choice.tag != "wall_ns.exclusive") add(choice.tag, choice.importance);
-  const auto any = [&](auto has) { return std::any_of(report.regions.begin(), report.regions.end(), has); };
+  const auto any = [&](auto has) {
+    return std::any_of(report.regions.begin(), report.regions.end(), has);
+  };
   if (any([](const Region& region) { return region.ranks.has_value(); })) {
     add_all(kRankColumns);
     add(kSlowestTag, 8);
-    if (any([](const Region& region) { return region.communication.has_value(); })) add_all(kCommunicationColumns);
-  } else if (any([](const Region& region) { return region.across && !region.across->of_threads; })) {
+    if (any([](const Region& region) { return region.communication.has_value(); }))
+      add_all(kCommunicationColumns);
+  } else if (any([](const Region& region) {
+               return region.across && !region.across->of_threads;
+             })) {
     add_all(kProcessColumns);
   }
   const auto has_memory = [](const Region& region) { return region.memory.has_value(); };
   if (any(has_memory)) add_all(kMemoryColumns);
-  if (any([](const Region& region) { return region.wall.profiler_ns > 0; })) add("wall_ns.profiler", 7);
-  // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest means nothing without.
+  if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
+    add("wall_ns.profiler", 7);
+  // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest
+  // means nothing without.
   for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
-    auto column = column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
+    auto column =
+        column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
     if (!column) continue;  // no region has it
     column->title = base::printable(report.metric_columns[i].title);
     // Beside totals of the region.
@@ -234,19 +253,25 @@ base::Result<std::vector<ColumnView>> columns(const model::Report& report, const
       const auto metric = region.metrics.find(report.metric_columns[i].name);
       return metric != region.metrics.end() && metric->second.of_all;
     };
-    // Amounts of one instance and of all never share a column (cell() leaves the latter out of the former).
+    // Amounts of one instance and of all never share a column (cell() leaves the latter out of the
+    // former).
     const auto of_one = [&](const Region& region) {
       const auto metric = region.metrics.find(report.metric_columns[i].name);
-      return metric != region.metrics.end() && metric->second.absent.empty() && !metric->second.of_all;
+      return metric != region.metrics.end() && metric->second.absent.empty() &&
+             !metric->second.of_all;
     };
-    if (amount && (!any(of_all) || any(of_one)) && column->title.size() + kEach.size() <= kLongTitle)
+    if (amount && (!any(of_all) || any(of_one)) &&
+        column->title.size() + kEach.size() <= kLongTitle)
       column->title += kEach;
     chosen.push_back(std::move(*column));
   }
-  for (const std::string_view tag : {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
-    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); })) add(tag, 6);
+  for (const std::string_view tag :
+       {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
+    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
+      add(tag, 6);
   }
-  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; })) add(kBoundTag, 9);
+  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
+    add(kBoundTag, 9);
   return chosen;
 }
 
@@ -275,13 +300,15 @@ std::vector<ScopeView> all_scopes(const model::Report& report) {
     before = &region;
     const bool top = region.parent >= report.regions.size();
     row_of[id] = static_cast<std::uint32_t>(views.back().rows.size());
-    views.back().rows.push_back({&region, label_of(region, top ? nullptr : &report.regions[region.parent]),
+    views.back().rows.push_back({&region,
+                                 label_of(region, top ? nullptr : &report.regions[region.parent]),
                                  region.depth, top ? model::kNone : row_of[region.parent], 1});
   }
   return views;
 }
 
-void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort, std::string_view cost) {
+void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort,
+                 std::string_view cost) {
   std::vector<RowView>& all = scope.rows;
   std::vector<char> kept(all.size(), top == 0);
   const auto value = [&](std::size_t i, std::string_view tag) {
@@ -289,14 +316,17 @@ void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view 
   };
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a, cost) > value(b, cost); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return value(a, cost) > value(b, cost); });
   for (std::size_t i = 0; i < order.size() && i < top; ++i)
-    for (std::size_t at = order[i]; at < all.size() && kept[at] == 0; at = all[at].parent) kept[at] = 1;
+    for (std::size_t at = order[i]; at < all.size() && kept[at] == 0; at = all[at].parent)
+      kept[at] = 1;
   std::map<std::uint32_t, std::vector<std::size_t>> children;
   for (std::size_t i = 0; i < all.size(); ++i) children[all[i].parent].push_back(i);
   if (!sort.empty()) {
     for (auto& [parent, list] : children)
-      std::stable_sort(list.begin(), list.end(), [&](auto a, auto b) { return value(a, sort) > value(b, sort); });
+      std::stable_sort(list.begin(), list.end(),
+                       [&](auto a, auto b) { return value(a, sort) > value(b, sort); });
   }
   std::vector<RowView> chosen;
   std::vector<std::size_t> pending;  // a stack of our own: a path may be thousands of levels deep
@@ -337,11 +367,12 @@ std::string format_value(double value, std::string_view unit) {
 std::string format_utilization(double share) {
   const double size = std::fabs(share) * 100;
   if (!(size > 0 && size < 0.05)) return base::format_share(share);
-  return fmt::format("{:.{}f} %", share * 100, std::min(12, static_cast<int>(std::ceil(-std::log10(size)))));
+  return fmt::format("{:.{}f} %", share * 100,
+                     std::min(12, static_cast<int>(std::ceil(-std::log10(size)))));
 }
 
-/// GPU work belongs to the range that launched it and may outlast it, or run on several GPUs: above 1 it is no share of
-/// the range's time.
+/// GPU work belongs to the range that launched it and may outlast it, or run on several GPUs: above
+/// 1 it is no share of the range's time.
 std::string format_busy(double share) {
   if (share < 1.0005) return base::format_share(share);
   return share < 99.95 ? fmt::format("{:.{}f}x", share, share < 9.995 ? 2 : 1)
@@ -350,10 +381,10 @@ std::string format_busy(double share) {
 
 std::string cell(const Region& region, const ColumnView& column) {
   if (column.tag == kSlowestTag)
-    return region.ranks
-               ? fmt::format("rank {}, {} of {}", region.ranks->slowest, base::format_count(region.ranks->slowest_in),
-                             base::format_count(region.ranks->compared))
-               : "-";
+    return region.ranks ? fmt::format("rank {}, {} of {}", region.ranks->slowest,
+                                      base::format_count(region.ranks->slowest_in),
+                                      base::format_count(region.ranks->compared))
+                        : "-";
   if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
   if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
@@ -363,8 +394,9 @@ std::string cell(const Region& region, const ColumnView& column) {
   const std::string text = (estimated && *value > 0 ? "~" : "") + format_value(*value, column.unit);
   // What was worked out from some for all is no number without its interval.
   constexpr std::string_view kPrefix = "metrics.";
-  const auto metric =
-      column.tag.starts_with(kPrefix) ? region.metrics.find(column.tag.substr(kPrefix.size())) : region.metrics.end();
+  const auto metric = column.tag.starts_with(kPrefix)
+                          ? region.metrics.find(column.tag.substr(kPrefix.size()))
+                          : region.metrics.end();
   if (metric == region.metrics.end()) return text;
   if (metric->second.of_all && column.title.ends_with(kEach)) return "-";
   if (*value <= 0) return text;
@@ -381,13 +413,15 @@ std::optional<double> share_of(const Region& region) {
 std::string label_of(const Region& region, const Region* parent) {
   std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
   if (label.empty()) label = "\"\"";
-  if (region.module && parent != nullptr && parent->module) {  // below "model.layers.3 (Layer)" it is "mlp (Mlp)"
+  if (region.module && parent != nullptr &&
+      parent->module) {  // below "model.layers.3 (Layer)" it is "mlp (Mlp)"
     const std::string above = base::printable(parent->path.back());
     const std::string path = above.substr(0, above.rfind(" (")) + ".";
     if (label.starts_with(path)) label.erase(0, path.size());
   }
   if (parent == nullptr && region.path.size() > 1) {
-    for (std::size_t i = region.path.size() - 1; i-- > 0;) label = base::printable(region.path[i]) + " > " + label;
+    for (std::size_t i = region.path.size() - 1; i-- > 0;)
+      label = base::printable(region.path[i]) + " > " + label;
   }
   if (!region.domain.empty() && (parent == nullptr || parent->domain != region.domain)) {
     label.insert(0, "@");
@@ -402,9 +436,10 @@ std::string_view kind_name(model::RangeKind kind) {
 }
 
 std::string_view copy_kind_name(model::CopyKind kind) {
-  constexpr std::string_view kNames[] = {"unknown",          "host_to_device", "device_to_host",  "host_to_array",
-                                         "array_to_host",    "array_to_array", "array_to_device", "device_to_array",
-                                         "device_to_device", "host_to_host",   "peer_to_peer"};
+  constexpr std::string_view kNames[] = {"unknown",         "host_to_device",  "device_to_host",
+                                         "host_to_array",   "array_to_host",   "array_to_array",
+                                         "array_to_device", "device_to_array", "device_to_device",
+                                         "host_to_host",    "peer_to_peer"};
   const auto place = static_cast<std::size_t>(kind);
   return kNames[place < std::size(kNames) ? place : 0];
 }
@@ -412,10 +447,11 @@ std::string_view copy_kind_name(model::CopyKind kind) {
 std::string work_sentence(const model::GpuWork& work) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  if (work.kernels > 0) add(base::counted(work.kernels, "kernel") + " (" + base::format_ns(work.kernel_ns) + ")");
+  if (work.kernels > 0)
+    add(base::counted(work.kernels, "kernel") + " (" + base::format_ns(work.kernel_ns) + ")");
   if (work.copies > 0)
-    add(fmt::format("{} ({}, {})", base::counted(work.copies, "copy"), base::format_bytes(work.copy_bytes),
-                    base::format_ns(work.copy_ns)));
+    add(fmt::format("{} ({}, {})", base::counted(work.copies, "copy"),
+                    base::format_bytes(work.copy_bytes), base::format_ns(work.copy_ns)));
   if (work.memsets > 0) add(base::counted(work.memsets, "memset"));
   if (work.graph_launches > 0) add(base::counted(work.graph_launches, "graph launch"));
   if (!text.empty()) add("GPU busy " + base::format_ns(work.busy_ns));

@@ -1,5 +1,6 @@
-// What a table shows of a report: which columns, which rows in which order, and each number as people read it.
-// Shared by the formats for people (terminal, Markdown); nothing is computed here, only chosen and formatted.
+// What a table shows of a report: which columns, which rows in which order, and each number as
+// people read it. Shared by the formats for people (terminal, Markdown); nothing is computed here,
+// only chosen and formatted.
 #pragma once
 
 #include <cstddef>
@@ -48,9 +49,10 @@ struct ScopeView {
   std::size_t hidden = 0;  ///< regions that --depth or --top left out
 };
 
-/// The columns that style names, else a choice that fits the data: no GPU column without GPU data. kUsage with the
-/// nearest name for a column that no region can have.
-[[nodiscard]] base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style);
+/// The columns that style names, else a choice that fits the data: no GPU column without GPU data.
+/// kUsage with the nearest name for a column that no region can have.
+[[nodiscard]] base::Result<std::vector<ColumnView>> columns(const model::Report& report,
+                                                            const Style& style);
 
 /// kUsage for a name in style.columns or style.sort that no report can have: known before the
 /// program runs. `metrics`: names that metric groups give their results.
@@ -60,11 +62,13 @@ struct ScopeView {
 [[nodiscard]] base::Result<std::string> sort_tag(const model::Report& report, const Style& style);
 /// Every region of every scope.
 [[nodiscard]] std::vector<ScopeView> all_scopes(const model::Report& report);
-/// Siblings in tree order, or by `sort` with the largest first; `top` keeps the rows that cost most (by `cost`) and
-/// what is above them, 0 all.
-void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort, std::string_view cost);
+/// Siblings in tree order, or by `sort` with the largest first; `top` keeps the rows that cost most
+/// (by `cost`) and what is above them, 0 all.
+void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort,
+                 std::string_view cost);
 /// The tables by style.sort, style.depth and style.top.
-[[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style);
+[[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report,
+                                                          const Style& style);
 
 /// The share of the run's duration; without a timeline that of all kernels' time.
 [[nodiscard]] std::optional<double> share_of(const model::Region& region);
@@ -72,7 +76,8 @@ void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view 
 inline constexpr std::size_t kLongTitle = 16;
 /// What lies outside every range, in tables and as a range for --cpu.
 inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
-/// The range's own name, printable; with its domain where that changes, the whole path where a filter hid its parent.
+/// The range's own name, printable; with its domain where that changes, the whole path where a
+/// filter hid its parent.
 [[nodiscard]] std::string label_of(const model::Region& region, const model::Region* parent);
 
 /// "12.3 ms", "-" where the region has no such value.
@@ -82,12 +87,14 @@ inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
 /// A share of what the GPU can do: one that is not 0 has a digit ("0.0004 %").
 [[nodiscard]] std::string format_utilization(double share);
 
-/// The GPUs as people name them: "NVIDIA H200", "8x NVIDIA H100", each kind once. As many as one process saw, since
-/// every process lists its own. Without a name "GPU (compute capability 9.0)"; nothing where not even that is known.
+/// The GPUs as people name them: "NVIDIA H200", "8x NVIDIA H100", each kind once. As many as one
+/// process saw, since every process lists its own. Without a name "GPU (compute capability 9.0)";
+/// nothing where not even that is known.
 [[nodiscard]] std::vector<std::string> device_texts(const model::Report& report);
 
 /// The pid of a process by its index, as far as the report has it.
-[[nodiscard]] std::optional<std::uint32_t> pid_of(const model::Report& report, std::optional<std::uint32_t> process);
+[[nodiscard]] std::optional<std::uint32_t> pid_of(const model::Report& report,
+                                                  std::optional<std::uint32_t> process);
 /// An index; nothing for none.
 [[nodiscard]] inline std::optional<std::uint32_t> indexed(std::uint32_t index) {
   return index == model::kNone ? std::nullopt : std::optional(index);

@@ -10,7 +10,8 @@ inline constexpr std::string_view kDataPlace = "__RANGESCOPE_DATA__";
 
 /// The page of a report.
 [[nodiscard]] std::string_view html_template();
-/// The flame graph of a comparison: style and script of the element #flame, drawn from the JSON in #flame-data.
+/// The flame graph of a comparison: style and script of the element #flame, drawn from the JSON in
+/// #flame-data.
 [[nodiscard]] std::string_view html_flame();
 
 /// The placeholder for the document in a comparison's page.

@@ -14,7 +14,8 @@ using model::kNone;
 // Beyond that many tracks items may cross: such a picture has nothing to read any more.
 constexpr std::size_t kTracks = 256;
 
-// Lays items, given by start time, into tracks, first fit. O(tracks) for an item, one track being the rule.
+// Lays items, given by start time, into tracks, first fit. O(tracks) for an item, one track being
+// the rule.
 class Layout {
  public:
   void place(TimelineItem& item) {
@@ -50,7 +51,9 @@ Timeline::Groups Timeline::group(const std::vector<T>& all, std::size_t keys, Ke
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (key(all[i]) < keys) groups.items[next[key(all[i])]++] = static_cast<std::uint32_t>(i);
   }
-  const auto by_start = [&all](std::uint32_t a, std::uint32_t b) { return all[a].start_ns < all[b].start_ns; };
+  const auto by_start = [&all](std::uint32_t a, std::uint32_t b) {
+    return all[a].start_ns < all[b].start_ns;
+  };
   for (std::size_t i = 0; i < keys; ++i) {
     const auto from = groups.items.begin() + static_cast<std::ptrdiff_t>(groups.first[i]);
     const auto to = groups.items.begin() + static_cast<std::ptrdiff_t>(groups.first[i + 1]);
@@ -80,8 +83,9 @@ Timeline::Timeline(const model::Session& session) : session_(session) {
     lane.items = kernels_.size(i) + copies_.size(i) + memsets_.size(i) + graphs_.size(i);
     if (lane.items > 0) lanes_.push_back(std::move(lane));
   }
-  std::stable_sort(lanes_.begin(), lanes_.end(),
-                   [](const TimelineLane& a, const TimelineLane& b) { return a.process < b.process; });
+  std::stable_sort(lanes_.begin(), lanes_.end(), [](const TimelineLane& a, const TimelineLane& b) {
+    return a.process < b.process;
+  });
   lane_of_thread_.assign(threads, kNone);
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     TimelineLane& lane = lanes_[i];
@@ -116,15 +120,18 @@ TimelineItem Timeline::item(ItemKind kind, std::uint32_t index) const {
   }
   if (out.end_ns == model::kOpen) {
     out.open = true;
-    // A call of which only the start is known is a moment; a range that was not closed lasts to the end.
+    // A call of which only the start is known is a moment; a range that was not closed lasts to the
+    // end.
     out.end_ns = kind == ItemKind::kCall ? out.start_ns : session_.end_ns;
   }
   out.end_ns = std::max(out.end_ns, out.start_ns);
   return out;
 }
 
-// Merges the lists of the lane by start time; of equal starts the longer first, then the order of the lists.
-void Timeline::each(const TimelineLane& lane, const std::function<void(const TimelineItem&)>& visit) const {
+// Merges the lists of the lane by start time; of equal starts the longer first, then the order of
+// the lists.
+void Timeline::each(const TimelineLane& lane,
+                    const std::function<void(const TimelineItem&)>& visit) const {
   struct Cursor {
     ItemKind kind;
     const Groups* groups;
@@ -190,7 +197,9 @@ model::StringId Timeline::name_id(const TimelineItem& one) const {
       const std::uint32_t name = session_.kernels[one.index].name;
       if (name >= session_.kernel_names.size()) return 0;
       const model::KernelName& names = session_.kernel_names[name];
-      return names.demangled != 0 ? names.demangled : names.mangled != 0 ? names.mangled : names.short_name;
+      return names.demangled != 0 ? names.demangled
+             : names.mangled != 0 ? names.mangled
+                                  : names.short_name;
     }
     default: return 0;
   }
@@ -202,8 +211,8 @@ std::string Timeline::name(const TimelineItem& one) const {
   switch (one.kind) {
     case ItemKind::kRange: return "(no name)";
     case ItemKind::kCall: {
-      constexpr std::array<std::string_view, 6> kNames = {"launch",       "copy call", "memset call",
-                                                          "graph launch", "wait",      "API call"};
+      constexpr std::array<std::string_view, 6> kNames = {
+          "launch", "copy call", "memset call", "graph launch", "wait", "API call"};
       const auto kind = static_cast<std::size_t>(session_.launches[one.index].kind);
       return std::string(kNames[std::min(kind, kNames.size() - 1)]);
     }
@@ -214,7 +223,8 @@ std::string Timeline::name(const TimelineItem& one) const {
       return "copy " + kind;
     }
     case ItemKind::kMemset: return "memset";
-    case ItemKind::kGraph: return "graph " + std::to_string(session_.graph_launches[one.index].graph_id);
+    case ItemKind::kGraph:
+      return "graph " + std::to_string(session_.graph_launches[one.index].graph_id);
   }
   return {};
 }
@@ -222,7 +232,8 @@ std::string Timeline::name(const TimelineItem& one) const {
 double SampleTrack::value(std::size_t sample) const {
   const auto value = static_cast<double>(metric->values[sample]);
   if (metric->kind != model::SampleKind::kAmount) return value;
-  const auto ns = static_cast<double>(std::max<std::int64_t>(stream->end_ns[sample] - stream->start_ns[sample], 1));
+  const auto ns = static_cast<double>(
+      std::max<std::int64_t>(stream->end_ns[sample] - stream->start_ns[sample], 1));
   return value * 1e9 / ns;
 }
 
@@ -242,7 +253,8 @@ std::vector<SampleTrack> sample_tracks(const model::Report& report, const model:
       track.offset_ns = device.offset_ns;
       track.title = gpu + " " + metric.name;
       track.unit = metric.unit;
-      if (metric.kind == model::SampleKind::kAmount) track.unit = metric.unit == "J" ? "W" : metric.unit + "/s";
+      if (metric.kind == model::SampleKind::kAmount)
+        track.unit = metric.unit == "J" ? "W" : metric.unit + "/s";
     }
   }
   return out;

@@ -1,9 +1,10 @@
-// Lanes of a timeline: what every thread did and what ran on every stream, in order of time, laid out so that nothing
-// crosses. Shared by the formats that draw one (HTML, Perfetto).
+// Lanes of a timeline: what every thread did and what ran on every stream, in order of time, laid
+// out so that nothing crosses. Shared by the formats that draw one (HTML, Perfetto).
 //
-// Costs one 32-bit index for each range, call and piece of GPU work; items themselves are made while they are visited.
-// A lane has one or more *tracks*. In a track, items nest: each lies within the one below it or after it. An item that
-// would cross (push/pop ranges of two domains, start/end ranges, two kernels of one stream) goes to the next track.
+// Costs one 32-bit index for each range, call and piece of GPU work; items themselves are made
+// while they are visited. A lane has one or more *tracks*. In a track, items nest: each lies within
+// the one below it or after it. An item that would cross (push/pop ranges of two domains, start/end
+// ranges, two kernels of one stream) goes to the next track.
 #pragma once
 
 #include <cmath>
@@ -23,8 +24,9 @@ enum class ItemKind : std::uint8_t { kRange, kCall, kKernel, kCopy, kMemset, kGr
 
 struct TimelineItem {
   std::int64_t start_ns = 0;  ///< session clock
-  std::int64_t end_ns = 0;    ///< never before start; an open one ends with the session, and `open` is set
-  std::uint32_t index = 0;    ///< into the session's vector of that kind
+  std::int64_t end_ns =
+      0;  ///< never before start; an open one ends with the session, and `open` is set
+  std::uint32_t index = 0;  ///< into the session's vector of that kind
   std::uint32_t launch = model::kNone;
   ItemKind kind = ItemKind::kRange;
   bool open = false;        ///< the recording does not say when it ended
@@ -46,7 +48,8 @@ class Timeline {
   /// O(n) for what is recorded in order, O(n log n) else. Keeps a reference to the session.
   explicit Timeline(const model::Session& session);
 
-  /// Threads of a process, then its streams, process by process; only those on which something happened.
+  /// Threads of a process, then its streams, process by process; only those on which something
+  /// happened.
   [[nodiscard]] const std::vector<TimelineLane>& lanes() const { return lanes_; }
   /// The lane of a thread, kNone where it has none.
   [[nodiscard]] std::uint32_t lane_of_thread(std::uint32_t thread) const {
@@ -57,7 +60,8 @@ class Timeline {
 
   /// "thread 12 worker", "GPU 0 stream 7"
   [[nodiscard]] std::string title(const TimelineLane& lane) const;
-  /// The name of an item: of the range, the API call, the kernel (demangled), or what was copied where.
+  /// The name of an item: of the range, the API call, the kernel (demangled), or what was copied
+  /// where.
   [[nodiscard]] std::string name(const TimelineItem& item) const;
   /// The same as an id of the session's strings; 0 where name() makes it up.
   [[nodiscard]] model::StringId name_id(const TimelineItem& item) const;
@@ -92,7 +96,8 @@ struct SampleTrack {
   /// NaN where nothing was read.
   [[nodiscard]] double value(std::size_t sample) const;
 
-  /// Calls visit(time on the session's clock in ns, value) where the value is known and differs from the one before.
+  /// Calls visit(time on the session's clock in ns, value) where the value is known and differs
+  /// from the one before.
   template <class Visit>
   void changes(Visit visit) const {
     double last = std::numeric_limits<double>::quiet_NaN();
@@ -105,7 +110,9 @@ struct SampleTrack {
   }
 };
 
-/// Tracks of every device that was sampled and used; nothing where the report was made of other input.
-[[nodiscard]] std::vector<SampleTrack> sample_tracks(const model::Report& report, const model::Session& session);
+/// Tracks of every device that was sampled and used; nothing where the report was made of other
+/// input.
+[[nodiscard]] std::vector<SampleTrack> sample_tracks(const model::Report& report,
+                                                     const model::Session& session);
 
 }  // namespace rangescope::report

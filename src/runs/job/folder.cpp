@@ -37,13 +37,15 @@ runs::OrderedJson or_null(const std::optional<std::uint32_t>& value) {
 }
 
 tl::unexpected<base::Error> cannot(const char* what, const fs::path& path) {
-  const base::Code code = errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
+  const base::Code code =
+      errno == EACCES || errno == EROFS ? base::Code::kPermission : base::Code::kIo;
   return base::fail(code, std::string(what) + ": " + std::strerror(errno), path.string(),
                     "Name a folder that every rank can write with --runs");
 }
 
 /// job.json, unless another rank has written it. A link takes no name that is taken.
-base::Result<void> say_job(const fs::path& folder, const Place& place, const std::vector<std::uint32_t>& profiled) {
+base::Result<void> say_job(const fs::path& folder, const Place& place,
+                           const std::vector<std::uint32_t>& profiled) {
   std::error_code error;
   if (fs::exists(base::in_place(folder / "job.json"), error)) return {};
   runs::OrderedJson json{{"schema", kJobSchema},
@@ -53,10 +55,12 @@ base::Result<void> say_job(const fs::path& folder, const Place& place, const std
                          {"world_size", place.world}};
   json["profiled"] = profiled.empty() ? runs::OrderedJson(nullptr) : runs::OrderedJson(profiled);
   json["started_unix_ns"] = unix_now_ns();
-  const fs::path mine = folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
+  const fs::path mine =
+      folder / fmt::format(".job-{}-{}.json", base::sanitize_component(host_name()), ::getpid());
   TRY(runs::write_json(mine, json));
   const bool linked =
-      ::link(base::in_place(mine).c_str(), base::in_place(folder / "job.json").c_str()) == 0 || errno == EEXIST;
+      ::link(base::in_place(mine).c_str(), base::in_place(folder / "job.json").c_str()) == 0 ||
+      errno == EEXIST;
   if (!linked) {  // a file system without links: the last one wins, and all say the same
     if (::rename(base::in_place(mine).c_str(), base::in_place(folder / "job.json").c_str()) != 0)
       return cannot("cannot write job.json", folder);
@@ -68,7 +72,8 @@ base::Result<void> say_job(const fs::path& folder, const Place& place, const std
 
 std::optional<std::uint32_t> number(const nlohmann::json& json, const char* name) {
   const auto at = json.find(name);
-  if (at == json.end() || !at->is_number_unsigned() || at->get<std::uint64_t>() >= 0xffffffffu) return std::nullopt;
+  if (at == json.end() || !at->is_number_unsigned() || at->get<std::uint64_t>() >= 0xffffffffu)
+    return std::nullopt;
   return at->get<std::uint32_t>();
 }
 
@@ -80,25 +85,30 @@ base::Result<fs::path> make_run_dir(const fs::path& root, const Place& place,
   fs::create_directories(root, error);
   const std::string name = base::sanitize_component(place.name);
   for (int start = 1; start <= kMostStarts; ++start) {
-    const fs::path folder = fs::absolute(root, error) / (start == 1 ? name : fmt::format("{}.{}", name, start));
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return cannot("cannot make the job's folder", folder);
+    const fs::path folder =
+        fs::absolute(root, error) / (start == 1 ? name : fmt::format("{}.{}", name, start));
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+      return cannot("cannot make the job's folder", folder);
     const auto held = base::HeldFolder::take(folder);
     if (!held && held.error().code == base::Code::kPermission)
       continue;  // somebody else's, who could lead us elsewhere
     if (!held) return tl::make_unexpected(held.error());
-    if (fs::exists(base::in_place(folder / "manifest.json"), error)) continue;  // a run of that name
+    if (fs::exists(base::in_place(folder / "manifest.json"), error))
+      continue;  // a run of that name
     TRY(say_job(folder, place, profiled));
     const auto json = TRY(runs::read_json(base::in_place(folder / "job.json"), kJobSchema));
     if (text_in(json, "key") != base::printable(place.key)) continue;  // another start
-    const fs::path run = folder / (place.rank ? fmt::format("rank-{}", *place.rank)
-                                              : fmt::format("rank-unknown-{}-{}", host_name(), ::getpid()));
+    const fs::path run =
+        folder / (place.rank ? fmt::format("rank-{}", *place.rank)
+                             : fmt::format("rank-unknown-{}-{}", host_name(), ::getpid()));
     if (::mkdir(base::in_place(run).c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
       return cannot("cannot make the run directory", run);
     }
-    const runs::OrderedJson rank{{"schema", kRankSchema},       {"job", folder.filename().string()},
-                                 {"rank", or_null(place.rank)}, {"local_rank", or_null(place.local_rank)},
-                                 {"world_size", place.world},   {"host", base::printable(host_name())}};
+    const runs::OrderedJson rank{
+        {"schema", kRankSchema},       {"job", folder.filename().string()},
+        {"rank", or_null(place.rank)}, {"local_rank", or_null(place.local_rank)},
+        {"world_size", place.world},   {"host", base::printable(host_name())}};
     TRY(runs::write_json(run / "rank.json", rank));
     return run;
   }
@@ -114,7 +124,8 @@ fs::path job_of(const fs::path& run) {
 std::optional<Member> member_of(const fs::path& run) {
   const auto json = runs::read_json(run / "rank.json", kRankSchema);
   if (!json) return std::nullopt;
-  Member member{.run = run, .rank = number(*json, "rank"), .local_rank = number(*json, "local_rank")};
+  Member member{
+      .run = run, .rank = number(*json, "rank"), .local_rank = number(*json, "local_rank")};
   member.world = number(*json, "world_size").value_or(0);
   member.host = text_in(*json, "host");
   return member;
@@ -133,18 +144,21 @@ base::Result<Job> read_job(const fs::path& folder) {
   job.name = job.folder.filename().string();
   job.launcher = text_in(json, "launcher");
   job.world = number(json, "world_size").value_or(0);
-  if (const auto start = json.find("started_unix_ns"); start != json.end() && start->is_number_integer())
+  if (const auto start = json.find("started_unix_ns");
+      start != json.end() && start->is_number_integer())
     job.start_unix_ns = start->get<std::int64_t>();
   if (const auto list = json.find("profiled"); list != json.end() && list->is_array())
     for (const auto& rank : *list)
       if (rank.is_number_unsigned()) job.profiled.push_back(rank.get<std::uint32_t>());
-  for (fs::directory_iterator entry(job.folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(job.folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code ignored;
     if (entry->is_symlink(ignored) || !entry->is_directory(ignored)) continue;
     if (auto member = member_of(entry->path())) job.members.push_back(std::move(*member));
   }
   const auto order = [](const Member& m) { return std::pair(m.rank.value_or(~0u), m.run); };
-  std::sort(job.members.begin(), job.members.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::sort(job.members.begin(), job.members.end(),
+            [&](const auto& a, const auto& b) { return order(a) < order(b); });
   return job;
 }
 
@@ -187,11 +201,13 @@ base::Result<std::optional<Job>> find_job(const fs::path& root, const std::strin
     if (!said.empty() && name.starts_with(said)) matching.push_back(job);
   }
   for (const fs::path& run : runs)
-    if (run.filename().string().starts_with(said)) return std::nullopt;  // runs::find_run has the rest to say
+    if (run.filename().string().starts_with(said))
+      return std::nullopt;  // runs::find_run has the rest to say
   if (matching.size() > 1)
-    return base::fail(base::Code::kUsage,
-                      fmt::format("'{}' is the start of {} job names", base::printable(said), matching.size()),
-                      root.string(), "Give more of the name: " + matching[0].filename().string());
+    return base::fail(
+        base::Code::kUsage,
+        fmt::format("'{}' is the start of {} job names", base::printable(said), matching.size()),
+        root.string(), "Give more of the name: " + matching[0].filename().string());
   return matching.empty() ? base::Result<std::optional<Job>>(std::nullopt) : read(matching.front());
 }
 
@@ -207,13 +223,16 @@ std::optional<Job> claim_report(const fs::path& run) {
   for (const std::uint32_t rank : job->profiled) expected += rank < job->world ? 1 : 0;
   const auto runs_still = [&](const Member& member) {
     const auto status = runs::read_status(member.run);
-    return (!status || status->state == runs::RunState::kRunning) && runs::is_held(member.run).value_or(true);
+    return (!status || status->state == runs::RunState::kRunning) &&
+           runs::is_held(member.run).value_or(true);
   };
   if (expected == 0 || job->members.size() < expected ||
       std::any_of(job->members.begin(), job->members.end(), runs_still))
     return std::nullopt;
-  // Each rank looks after it has written that it is done, so that the last one sees all; of two that do, one makes it.
-  const int mark = ::open((job->folder / ".job-reported.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // Each rank looks after it has written that it is done, so that the last one sees all; of two
+  // that do, one makes it.
+  const int mark = ::open((job->folder / ".job-reported.json").c_str(),
+                          O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (mark < 0) return std::nullopt;
   ::close(mark);
   return std::move(*job);
@@ -225,8 +244,10 @@ std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t most) {
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t last = i;
     while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (parts.size() == most) return base::join(parts, ", ") + fmt::format(" and {} more", ranks.size() - i);
-    parts.push_back(last == i ? std::to_string(ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]));
+    if (parts.size() == most)
+      return base::join(parts, ", ") + fmt::format(" and {} more", ranks.size() - i);
+    parts.push_back(last == i ? std::to_string(ranks[i])
+                              : fmt::format("{}-{}", ranks[i], ranks[last]));
     i = last + 1;
   }
   return base::join(parts, ", ");
@@ -237,7 +258,8 @@ std::vector<model::Loss> losses_of(const Job& job) {
   std::vector<std::string> died;
   std::vector<char> seen(std::min(job.world, kMostWorld), 0);
   for (const Member& member : job.members) {
-    const std::string name = member.rank ? fmt::format("rank {}", *member.rank) : member.run.filename().string();
+    const std::string name =
+        member.rank ? fmt::format("rank {}", *member.rank) : member.run.filename().string();
     if (member.rank && *member.rank < seen.size()) seen[*member.rank] = 1;
     const auto status = runs::read_status(member.run);
     if (!status) {
@@ -248,12 +270,13 @@ std::vector<model::Loss> losses_of(const Job& job) {
       died.push_back(name + " (killed together with rangescope)");
     } else if (status->outcome == "program_failed" || status->outcome == "timed_out" ||
                status->outcome == "interrupted") {
-      died.push_back(fmt::format("{} ({})", name, status->outcome == "timed_out" ? "time limit" : status->program));
+      died.push_back(fmt::format("{} ({})", name,
+                                 status->outcome == "timed_out" ? "time limit" : status->program));
     }
   }
   for (std::uint32_t rank = 0; rank < seen.size(); ++rank) {
-    const bool wanted =
-        job.profiled.empty() || std::find(job.profiled.begin(), job.profiled.end(), rank) != job.profiled.end();
+    const bool wanted = job.profiled.empty() || std::find(job.profiled.begin(), job.profiled.end(),
+                                                          rank) != job.profiled.end();
     if (seen[rank] == 0 && wanted) missing.push_back(rank);
   }
   std::vector<model::Loss> losses;
@@ -263,11 +286,13 @@ std::vector<model::Loss> losses_of(const Job& job) {
                                   ranks_text(missing, kMostNamed), job.world)});
   if (!died.empty()) {
     const std::size_t count = died.size();
-    if (count > kMostNamed) died.resize(kMostNamed), died.push_back(fmt::format("{} more", count - kMostNamed));
+    if (count > kMostNamed)
+      died.resize(kMostNamed), died.push_back(fmt::format("{} more", count - kMostNamed));
     losses.push_back({"ranks_ended", count, base::join(died, ", ")});
   }
   if (!running.empty())
-    losses.push_back({"ranks_running", running.size(), "still running: rank " + ranks_text(running, kMostNamed)});
+    losses.push_back({"ranks_running", running.size(),
+                      "still running: rank " + ranks_text(running, kMostNamed)});
   return losses;
 }
 

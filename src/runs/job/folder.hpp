@@ -1,14 +1,17 @@
 // A parallel job as one folder: <root>/<job>/, with
 //
-//   job.json      { "schema": "rangescope.job/1", "name": "slurm-1234.0", "launcher": "slurm", "key": "...",
-//                   "world_size": 8, "profiled": [0, 4], "started_unix_ns": N }; whoever comes first writes it.
-//                   "profiled" is null where every rank is
+//   job.json      { "schema": "rangescope.job/1", "name": "slurm-1234.0", "launcher": "slurm",
+//   "key": "...",
+//                   "world_size": 8, "profiled": [0, 4], "started_unix_ns": N }; whoever comes
+//                   first writes it. "profiled" is null where every rank is
 //   rank-0/ ...   a run directory of each rank (runs/layout.hpp), with rank.json in it: { "schema":
-//                 "rangescope.rank/1", "job": "...", "rank": 3, "local_rank": 1, "world_size": 8, "host": "..." }
+//                 "rangescope.rank/1", "job": "...", "rank": 3, "local_rank": 1, "world_size": 8,
+//                 "host": "..." }
 //   .job-reported.json   empty: the last rank to finish has shown the job's report
 //
-// Nobody coordinates the ranks: making a folder is the arbiter, on shared file systems too. A second start of the job
-// (a launcher that numbers its jobs anew, an elastic restart, the same --job twice) gets <job>.2, and so on.
+// Nobody coordinates the ranks: making a folder is the arbiter, on shared file systems too. A
+// second start of the job (a launcher that numbers its jobs anew, an elastic restart, the same
+// --job twice) gets <job>.2, and so on.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +28,9 @@
 namespace rangescope::runs::job {
 
 /// The run directory of this rank, made, with its rank.json. kIo or kPermission with the path.
-[[nodiscard]] base::Result<std::filesystem::path> make_run_dir(const std::filesystem::path& root, const Place& place,
-                                                               const std::vector<std::uint32_t>& profiled);
+[[nodiscard]] base::Result<std::filesystem::path> make_run_dir(
+    const std::filesystem::path& root, const Place& place,
+    const std::vector<std::uint32_t>& profiled);
 
 /// The job folder that a run directory is in; "" for a run of its own.
 [[nodiscard]] std::filesystem::path job_of(const std::filesystem::path& run);
@@ -55,14 +59,16 @@ struct Job {
 /// The jobs of a root, oldest first.
 [[nodiscard]] std::vector<std::filesystem::path> list_jobs(const std::filesystem::path& root);
 
-/// A job by its name on a command line: its path, a folder that holds it and nothing else, its name in `root` or the
-/// beginning of one, or `latest` where no run is younger. Nothing where a run or a file is meant; kUsage where several
-/// begin so.
-[[nodiscard]] base::Result<std::optional<Job>> find_job(const std::filesystem::path& root, const std::string& said);
+/// A job by its name on a command line: its path, a folder that holds it and nothing else, its name
+/// in `root` or the beginning of one, or `latest` where no run is younger. Nothing where a run or a
+/// file is meant; kUsage where several begin so.
+[[nodiscard]] base::Result<std::optional<Job>> find_job(const std::filesystem::path& root,
+                                                        const std::string& said);
 
 /// Is it the run of a rank whose job is reported as a whole, by the last one to finish?
 [[nodiscard]] bool reports_together(const std::filesystem::path& run);
-/// The job of a rank that has finished, where no other still runs or is to come: to one of them, once.
+/// The job of a rank that has finished, where no other still runs or is to come: to one of them,
+/// once.
 [[nodiscard]] std::optional<Job> claim_report(const std::filesystem::path& run);
 
 /// Ranks that left no run, that died, and that still run.

@@ -18,17 +18,20 @@ std::optional<std::uint32_t> first_of(const char* const (&names)[n], const Varia
   return std::nullopt;
 }
 
-// The static rendezvous calls every job "none". On one machine the agent's own folder tells starts apart:
-// /tmp/torchelastic_k6q1w8c1/none_8xq5s1dk/attempt_0/1/error.json
+// The static rendezvous calls every job "none". On one machine the agent's own folder tells starts
+// apart: /tmp/torchelastic_k6q1w8c1/none_8xq5s1dk/attempt_0/1/error.json
 void torchrun(const Variable& variable, const std::string& id, Place& place) {
   place.launcher = "torchrun";
   place.name = "torchrun-" + (id == "none" ? variable("MASTER_PORT") : id);
   place.key = id + " " + variable("MASTER_ADDR") + ":" + variable("MASTER_PORT") + " restart " +
               variable("TORCHELASTIC_RESTART_COUNT");
-  if (const std::string size = variable("WORLD_SIZE"); !size.empty() && size == variable("LOCAL_WORLD_SIZE"))
-    place.key +=
-        " " +
-        std::filesystem::path(variable("TORCHELASTIC_ERROR_FILE")).parent_path().parent_path().parent_path().string();
+  if (const std::string size = variable("WORLD_SIZE");
+      !size.empty() && size == variable("LOCAL_WORLD_SIZE"))
+    place.key += " " + std::filesystem::path(variable("TORCHELASTIC_ERROR_FILE"))
+                           .parent_path()
+                           .parent_path()
+                           .parent_path()
+                           .string();
 }
 
 }  // namespace
@@ -47,7 +50,8 @@ Place place_of(const Variable& variable) {
     torchrun(variable, id, place);
   } else if (const std::string ompi = variable("OMPI_MCA_ess_base_jobid"); !ompi.empty()) {
     set("openmpi", ompi, variable("OMPI_MCA_orte_hnp_uri"));
-  } else if (const std::string step = variable("SLURM_STEP_ID"); !step.empty() && !variable("SLURM_PROCID").empty()) {
+  } else if (const std::string step = variable("SLURM_STEP_ID");
+             !step.empty() && !variable("SLURM_PROCID").empty()) {
     set("slurm", variable("SLURM_JOB_ID") + "." + step,
         variable("SLURM_CLUSTER_NAME") + " restart " + variable("SLURM_RESTART_COUNT"));
   } else if (const std::string space = variable("PMIX_NAMESPACE"); !space.empty() && place.rank) {

@@ -2,10 +2,11 @@
 //
 //   torchrun   TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT, MASTER_ADDR, MASTER_PORT
 //   openmpi    OMPI_MCA_ess_base_jobid, OMPI_MCA_orte_hnp_uri
-//   slurm      SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT (in a step of srun: a batch script is no rank)
-//   pmix       PMIX_NAMESPACE
+//   slurm      SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT (in a step of srun: a batch script
+//   is no rank) pmix       PMIX_NAMESPACE
 //
-// The innermost launcher counts, in that order. Others (Kubernetes) set RANK and WORLD_SIZE: then --job names the job.
+// The innermost launcher counts, in that order. Others (Kubernetes) set RANK and WORLD_SIZE: then
+// --job names the job.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,11 @@
 namespace rangescope::runs::job {
 
 struct Place {
-  std::string launcher;  ///< "torchrun", "openmpi", "slurm", "pmix"; "" where only a rank is known, or nothing
+  std::string launcher;  ///< "torchrun", "openmpi", "slurm", "pmix"; "" where only a rank is known,
+                         ///< or nothing
   std::string name;      ///< the job's folder: "slurm-1234.0"; "" where the job is unknown
-  std::string key;       ///< equal for the ranks of one start of the job, and for no other start as far as can be told
+  std::string key;  ///< equal for the ranks of one start of the job, and for no other start as far
+                    ///< as can be told
   std::optional<std::uint32_t> rank, local_rank;
   std::uint32_t world = 0;  ///< ranks of the job, 0 where unknown
 };

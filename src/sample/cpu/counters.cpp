@@ -26,9 +26,12 @@ constexpr Known kKnown[] = {
     {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, 100'003},
     {"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, 200'003},
     {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, 50'021},
-    {"LLC-loads", PERF_TYPE_HW_CACHE, cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_ACCESS), 200'003},
-    {"LLC-load-misses", PERF_TYPE_HW_CACHE, cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_MISS), 50'021},
-    {"dTLB-load-misses", PERF_TYPE_HW_CACHE, cache(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_RESULT_MISS), 50'021},
+    {"LLC-loads", PERF_TYPE_HW_CACHE,
+     cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_ACCESS), 200'003},
+    {"LLC-load-misses", PERF_TYPE_HW_CACHE,
+     cache(PERF_COUNT_HW_CACHE_LL, PERF_COUNT_HW_CACHE_RESULT_MISS), 50'021},
+    {"dTLB-load-misses", PERF_TYPE_HW_CACHE,
+     cache(PERF_COUNT_HW_CACHE_DTLB, PERF_COUNT_HW_CACHE_RESULT_MISS), 50'021},
     {"page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, 1},
     {"major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 1},
     {"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true},
@@ -40,11 +43,13 @@ constexpr Known kKnown[] = {
 std::optional<CounterEvent> counter_event(std::string_view name) {
   for (const Known& known : kKnown)
     if (known.name == name)
-      return CounterEvent{std::string(name), known.type, known.config, known.period, known.in_kernel};
+      return CounterEvent{std::string(name), known.type, known.config, known.period,
+                          known.in_kernel};
   std::uint64_t raw = 0;
   const char* end = name.data() + name.size();
   if (name.size() < 2 || name.front() != 'r') return std::nullopt;
-  if (const auto read = std::from_chars(name.data() + 1, end, raw, 16); read.ec != std::errc() || read.ptr != end)
+  if (const auto read = std::from_chars(name.data() + 1, end, raw, 16);
+      read.ec != std::errc() || read.ptr != end)
     return std::nullopt;
   return CounterEvent{std::string(name), PERF_TYPE_RAW, raw, 1'000'003};
 }
@@ -55,7 +60,8 @@ std::vector<std::string> counter_names() {
   return names;
 }
 
-CounterTotal counter_total(std::span<const CounterReading> counter, std::span<const CounterReading> clock) {
+CounterTotal counter_total(std::span<const CounterReading> counter,
+                           std::span<const CounterReading> clock) {
   CounterTotal total;
   for (const CounterReading& core : counter) {
     total.count += core.count;
@@ -63,7 +69,8 @@ CounterTotal counter_total(std::span<const CounterReading> counter, std::span<co
   }
   for (const CounterReading& core : clock) total.possible_ns += core.running_ns;
   // Events are not begun at the same nanosecond.
-  if (static_cast<double>(total.running_ns) < 0.99 * static_cast<double>(total.possible_ns) && total.running_ns > 0)
+  if (static_cast<double>(total.running_ns) < 0.99 * static_cast<double>(total.possible_ns) &&
+      total.running_ns > 0)
     total.count = static_cast<std::uint64_t>(
         std::llround(static_cast<double>(total.count) * static_cast<double>(total.possible_ns) /
                      static_cast<double>(total.running_ns)));

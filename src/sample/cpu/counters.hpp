@@ -1,7 +1,8 @@
-// Events that the kernel counts of a thread, by perf's names: how to ask for one, and after how many a record is made.
+// Events that the kernel counts of a thread, by perf's names: how to ask for one, and after how
+// many a record is made.
 //
-// Periods are prime, so that no loop of a program runs in step with them, and long enough that a busy core makes some
-// hundred records a second. What is rare is recorded each time, and so exact.
+// Periods are prime, so that no loop of a program runs in step with them, and long enough that a
+// busy core makes some hundred records a second. What is rare is recorded each time, and so exact.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,9 @@ struct CounterTotal {
   std::uint64_t count = 0;  ///< scaled to the whole run
   std::uint64_t running_ns = 0, possible_ns = 0;
 };
-/// Sums over cores. `clock`: the readings of an event that needs no hardware, and so ran as long as the threads did; a
-/// core that has more events than counters takes turns, and what it counted is scaled by the time that it had.
+/// Sums over cores. `clock`: the readings of an event that needs no hardware, and so ran as long as
+/// the threads did; a core that has more events than counters takes turns, and what it counted is
+/// scaled by the time that it had.
 [[nodiscard]] CounterTotal counter_total(std::span<const CounterReading> counter,
                                          std::span<const CounterReading> clock);
 

@@ -51,15 +51,17 @@ TEST(PythonFrames, OfAThreadThatOnlyRanOnMayBeReadLater) {
   EXPECT_FALSE(in_time(false, -1, 1'200'000));
   EXPECT_TRUE(in_time(true, -1, 1'200'000));
   EXPECT_FALSE(in_time(true, -1, 1'600'000));
-  EXPECT_FALSE(in_time(false, 1'190'000, 1'200'000));  // not seen to stay: switches were not watched
-  EXPECT_TRUE(in_time(true, 1'020'000, 9'000'000));    // it is where it was
+  EXPECT_FALSE(
+      in_time(false, 1'190'000, 1'200'000));         // not seen to stay: switches were not watched
+  EXPECT_TRUE(in_time(true, 1'020'000, 9'000'000));  // it is where it was
 }
 
 TEST(Counters, NamesAsPerfHasThem) {
   EXPECT_EQ(counter_event("page-faults")->period, 1u);
   EXPECT_TRUE(counter_event("context-switches")->in_kernel);
   EXPECT_EQ(counter_event("r01c2")->config, 0x1c2u);
-  for (const char* name : {"", "r", "rxyz", "page faults", "Cycles"}) EXPECT_FALSE(counter_event(name)) << name;
+  for (const char* name : {"", "r", "rxyz", "page faults", "Cycles"})
+    EXPECT_FALSE(counter_event(name)) << name;
   for (const std::string& name : counter_names()) EXPECT_EQ(counter_event(name)->name, name);
 }
 
@@ -97,8 +99,10 @@ struct Here {
   explicit Here(const void* function) {
     Dl_info info{};
     if (::dladdr(function, &info) == 0) return;
-    module = &modules.find(std::filesystem::canonical(info.dli_fname).string(), static_cast<std::uint32_t>(::getpid()));
-    address = reinterpret_cast<std::uintptr_t>(function) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+    module = &modules.find(std::filesystem::canonical(info.dli_fname).string(),
+                           static_cast<std::uint32_t>(::getpid()));
+    address = reinterpret_cast<std::uintptr_t>(function) -
+              reinterpret_cast<std::uintptr_t>(info.dli_fbase);
   }
   Modules modules;
   Module* module = nullptr;
@@ -109,9 +113,11 @@ TEST(Names, AreAskedForOnceABuildId) {
   Here here(reinterpret_cast<const void*>(&::l64a));  // a function that no sanitizer intercepts
   ASSERT_NE(here.module, nullptr);
   Module& libc = *here.module;
-  if (libc.tables() == nullptr || libc.opened()->build_id().empty()) GTEST_SKIP() << "built without libdw";
+  if (libc.tables() == nullptr || libc.opened()->build_id().empty())
+    GTEST_SKIP() << "built without libdw";
   const std::uint64_t addresses[] = {here.address};
-  const auto cache = std::filesystem::temp_directory_path() / ("rangescope-names-" + std::to_string(::getpid()));
+  const auto cache =
+      std::filesystem::temp_directory_path() / ("rangescope-names-" + std::to_string(::getpid()));
   std::size_t unnamed = 0;
   const auto named = names_of_module(libc, addresses, cache, unnamed);
   ASSERT_EQ(named.size(), 1u);
@@ -123,7 +129,8 @@ TEST(Names, AreAskedForOnceABuildId) {
   auto text = base::read_file(kept);
   ASSERT_TRUE(text);
   ASSERT_TRUE(base::write_file(kept, base::replace_all(*text, "l64a", "from the cache")));
-  EXPECT_EQ(names_of_module(libc, addresses, cache, unnamed)[0].functions.back().name, "from the cache");
+  EXPECT_EQ(names_of_module(libc, addresses, cache, unnamed)[0].functions.back().name,
+            "from the cache");
   // Another file that says it had the same build id.
   const auto liar = cache / "liar.so";
   std::filesystem::copy_file(libc.path, liar);
@@ -140,7 +147,8 @@ TEST(Names, AreAskedForOnceABuildId) {
 class Claims {
  public:
   explicit Claims(const std::string& name)
-      : folder_(std::filesystem::temp_directory_path() / ("rangescope-claims-" + std::to_string(::getpid()))),
+      : folder_(std::filesystem::temp_directory_path() /
+                ("rangescope-claims-" + std::to_string(::getpid()))),
         path_(folder_ / name) {
     std::filesystem::create_directories(folder_);
     add("", SHT_NULL, 0, "");
@@ -271,8 +279,9 @@ class PerfMap : public testing::Test {
 
 TEST_F(PerfMap, NamesOfJitCode) {
   const std::uint64_t addresses[] = {0x1000, 0x10ff, 0x1100, 0x2004};
-  const auto found =
-      named("1000 100 py::forward:/app/model.py\nnonsense\n2000 10 old\n2000 8 LazyCompile:~f app.js:1\n", addresses);
+  const auto found = named(
+      "1000 100 py::forward:/app/model.py\nnonsense\n2000 10 old\n2000 8 LazyCompile:~f app.js:1\n",
+      addresses);
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].functions[0].name, "forward");
   EXPECT_EQ(found[0].functions[0].file, "/app/model.py");

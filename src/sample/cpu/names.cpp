@@ -32,8 +32,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostMap = 256u << 20, kMostLine = 64u << 10, kMostCached = 64u << 20;
 
-// A line an address: ADDRESS, then for each function a tab and "LINE\x1fAT\x1fFILE\x1fNAME"; nothing behind it: no
-// name. Another form has another number.
+// A line an address: ADDRESS, then for each function a tab and "LINE\x1fAT\x1fFILE\x1fNAME";
+// nothing behind it: no name. Another form has another number.
 constexpr int kForm = 2;
 constexpr char kBetween = '\x1f';
 
@@ -41,7 +41,8 @@ std::optional<std::uint64_t> hex(std::string_view text) {
   if (text.starts_with("0x")) text.remove_prefix(2);  // Java writes it before addresses and sizes
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(value)
+                                                                  : std::nullopt;
 }
 
 std::map<std::uint64_t, std::vector<Function>> read_cache(const fs::path& file) {
@@ -66,15 +67,16 @@ std::map<std::uint64_t, std::vector<Function>> read_cache(const fs::path& file) 
   return known;
 }
 
-void write_cache(const fs::path& file, const std::map<std::uint64_t, std::vector<Function>>& known) {
+void write_cache(const fs::path& file,
+                 const std::map<std::uint64_t, std::vector<Function>>& known) {
   std::string text;
   for (const auto& [address, functions] : known) {
     char digits[16];
     text.append(digits, std::to_chars(digits, digits + sizeof digits, address, 16).ptr);
     for (const Function& function : functions) {
       if ((function.name + function.file).find_first_of("\t\n\x1f") != std::string::npos) continue;
-      text += '\t' + std::to_string(function.line) + kBetween + std::to_string(function.at) + kBetween + function.file +
-              kBetween + function.name;
+      text += '\t' + std::to_string(function.line) + kBetween + std::to_string(function.at) +
+              kBetween + function.file + kBetween + function.name;
     }
     text += '\n';
     if (text.size() > kMostCached) return;
@@ -91,8 +93,8 @@ void write_cache(const fs::path& file, const std::map<std::uint64_t, std::vector
   if (!whole || ::rename(temporary.c_str(), file.c_str()) != 0) ::unlink(temporary.c_str());
 }
 
-/// What a file is known by: its build id is only what it says of itself, so also which file it is, and as of when. ""
-/// for none.
+/// What a file is known by: its build id is only what it says of itself, so also which file it is,
+/// and as of when. "" for none.
 std::string identity(const Tables& tables) {
   struct stat status {};
   const std::string id = tables.build_id();
@@ -100,13 +102,15 @@ std::string identity(const Tables& tables) {
   std::string text = std::to_string(kForm) + ' ' + id;
   for (const auto number :
        {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
-        std::int64_t{status.st_size}, std::int64_t{status.st_mtim.tv_sec}, std::int64_t{status.st_mtim.tv_nsec},
-        std::int64_t{status.st_ctim.tv_sec}, std::int64_t{status.st_ctim.tv_nsec}})
+        std::int64_t{status.st_size}, std::int64_t{status.st_mtim.tv_sec},
+        std::int64_t{status.st_mtim.tv_nsec}, std::int64_t{status.st_ctim.tv_sec},
+        std::int64_t{status.st_ctim.tv_nsec}})
     text += ' ' + std::to_string(number);
   return base::sha256(text).substr(0, 40);
 }
 
-/// Calls `line` for each line of a file, the last one first, until it answers false. Lines are cut at kMostLine.
+/// Calls `line` for each line of a file, the last one first, until it answers false. Lines are cut
+/// at kMostLine.
 void lines_backwards(int fd, std::uint64_t from, std::uint64_t size,
                      const std::function<bool(std::string_view)>& line) {
   constexpr std::uint64_t kBlock = 1 << 20;
@@ -130,15 +134,17 @@ void lines_backwards(int fd, std::uint64_t from, std::uint64_t size,
 
 }  // namespace
 
-// The newest line that holds an address is met first, and the address is done: `next` leads past those that are
-// (union-find with path halving), so that a line costs its place in the addresses, O(log n).
-std::vector<Named> names_in_perf_map(const fs::path& file, std::span<const std::uint64_t> addresses) {
+// The newest line that holds an address is met first, and the address is done: `next` leads past
+// those that are (union-find with path halving), so that a line costs its place in the addresses,
+// O(log n).
+std::vector<Named> names_in_perf_map(const fs::path& file,
+                                     std::span<const std::uint64_t> addresses) {
   std::vector<Named> out;
   struct stat status {};
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
   if (fd < 0) return out;
-  const bool ours =
-      ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_uid == 0 || status.st_uid == ::geteuid());
+  const bool ours = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                    (status.st_uid == 0 || status.st_uid == ::geteuid());
   std::vector<std::size_t> next(addresses.size() + 1);
   std::iota(next.begin(), next.end(), std::size_t{0});
   const auto first_from = [&](std::size_t at) {
@@ -147,46 +153,53 @@ std::vector<Named> names_in_perf_map(const fs::path& file, std::span<const std::
   };
   const auto size = ours ? static_cast<std::uint64_t>(status.st_size) : 0;
   std::size_t left = addresses.size();
-  lines_backwards(fd, size - std::min<std::uint64_t>(size, kMostMap), size, [&](std::string_view line) {
-    const auto first = line.find(' '), second = line.find(' ', first + 1);
-    if (first == std::string_view::npos || second == std::string_view::npos) return true;
-    const auto start = hex(line.substr(0, first)), bytes = hex(line.substr(first + 1, second - first - 1));
-    if (!start || !bytes) return true;
-    const auto begin = std::lower_bound(addresses.begin(), addresses.end(), *start);
-    for (auto at = first_from(static_cast<std::size_t>(begin - addresses.begin()));
-         at < addresses.size() && addresses[at] - *start < *bytes; at = first_from(at)) {
-      Function function{std::string(line.substr(second + 1))};
-      // What CPython's trampoline writes: "py::FUNCTION:FILE".
-      if (function.name.starts_with("py::")) {
-        if (const auto colon = function.name.rfind(':'); colon > 4) {
-          function.file = function.name.substr(colon + 1);
-          function.name = function.name.substr(4, colon - 4);
+  lines_backwards(
+      fd, size - std::min<std::uint64_t>(size, kMostMap), size, [&](std::string_view line) {
+        const auto first = line.find(' '), second = line.find(' ', first + 1);
+        if (first == std::string_view::npos || second == std::string_view::npos) return true;
+        const auto start = hex(line.substr(0, first)),
+                   bytes = hex(line.substr(first + 1, second - first - 1));
+        if (!start || !bytes) return true;
+        const auto begin = std::lower_bound(addresses.begin(), addresses.end(), *start);
+        for (auto at = first_from(static_cast<std::size_t>(begin - addresses.begin()));
+             at < addresses.size() && addresses[at] - *start < *bytes; at = first_from(at)) {
+          Function function{std::string(line.substr(second + 1))};
+          // What CPython's trampoline writes: "py::FUNCTION:FILE".
+          if (function.name.starts_with("py::")) {
+            if (const auto colon = function.name.rfind(':'); colon > 4) {
+              function.file = function.name.substr(colon + 1);
+              function.name = function.name.substr(4, colon - 4);
+            }
+          }
+          out.push_back({addresses[at], {std::move(function)}});
+          next[at] = at + 1;
+          --left;
         }
-      }
-      out.push_back({addresses[at], {std::move(function)}});
-      next[at] = at + 1;
-      --left;
-    }
-    return left > 0;
-  });
+        return left > 0;
+      });
   ::close(fd);
   std::ranges::sort(out, {}, &Named::address);
   return out;
 }
 
-// An address belongs to the last symbol at or before it: symbols are put to the first address behind them, the last of
-// each wins, and stands for the addresses that follow too.
-std::vector<Named> names_in_kallsyms(const fs::path& file, std::span<const std::uint64_t> addresses) {
+// An address belongs to the last symbol at or before it: symbols are put to the first address
+// behind them, the last of each wins, and stands for the addresses that follow too.
+std::vector<Named> names_in_kallsyms(const fs::path& file,
+                                     std::span<const std::uint64_t> addresses) {
   std::vector<std::pair<std::uint64_t, std::string>> best(addresses.size());
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     const auto parts = base::split(line, ' ');
     const auto start = hex(parts.front());
-    if (!start || *start == 0 || parts.size() < 3 || parts[1].find_first_of("tTwW") == std::string_view::npos) continue;
-    const auto at = std::lower_bound(addresses.begin(), addresses.end(), *start) - addresses.begin();
+    if (!start || *start == 0 || parts.size() < 3 ||
+        parts[1].find_first_of("tTwW") == std::string_view::npos)
+      continue;
+    const auto at =
+        std::lower_bound(addresses.begin(), addresses.end(), *start) - addresses.begin();
     if (at == std::ssize(addresses)) continue;
     auto& known = best[static_cast<std::size_t>(at)];
-    if (*start > known.first) known = {*start, std::string(parts[2].substr(0, parts[2].find('\t')))};
+    if (*start > known.first)
+      known = {*start, std::string(parts[2].substr(0, parts[2].find('\t')))};
   }
   std::vector<Named> out;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -212,7 +225,8 @@ std::vector<Named> names_of_module(const Module& module, std::span<const std::ui
     return out;
   }
   if (module.path == kKernel) return names_in_kallsyms("/proc/kallsyms", addresses);
-  if (!module.file()) return names_in_perf_map("/tmp/perf-" + std::to_string(module.pid) + ".map", addresses);
+  if (!module.file())
+    return names_in_perf_map("/tmp/perf-" + std::to_string(module.pid) + ".map", addresses);
   if (module.opened() == nullptr) return {};
   const int opened = module.opened()->descriptor();
   const std::string name = fs::path(module.path).filename().string();
@@ -225,7 +239,8 @@ std::vector<Named> names_of_module(const Module& module, std::span<const std::ui
     if (!known.contains(address)) unknown.push_back(address);
   if (!unknown.empty()) {
     for (const std::uint64_t address : unknown) known[address];  // asked, whatever the answer
-    for (Named& named : names_aside(opened, name, unknown, unnamed)) known[named.address] = std::move(named.functions);
+    for (Named& named : names_aside(opened, name, unknown, unnamed))
+      known[named.address] = std::move(named.functions);
     if (unnamed == 0) write_cache(file, known);
   }
   std::vector<Named> out;
@@ -256,11 +271,12 @@ std::uint64_t own_bytes() {
 }
 
 // An answer: its length in four bytes, the address, then each function.
-[[noreturn]] void answer(int file, int to, const std::string& name, std::span<const std::uint64_t> addresses,
-                         const AsideLimits& limits) {
+[[noreturn]] void answer(int file, int to, const std::string& name,
+                         std::span<const std::uint64_t> addresses, const AsideLimits& limits) {
   struct stat status {};
   (void)::fstat(file, &status);
-  limit(RLIMIT_AS, own_bytes() + limits.bytes + std::min(static_cast<std::uint64_t>(status.st_size), kMostFile));
+  limit(RLIMIT_AS, own_bytes() + limits.bytes +
+                       std::min(static_cast<std::uint64_t>(status.st_size), kMostFile));
   limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu_s));
   limit(RLIMIT_CORE, 0);
   name_each(file, name, addresses, [to](const Named& named) {
@@ -322,8 +338,9 @@ void hear(int from, const AsideLimits& limits, std::vector<Named>& out) {
 
 }  // namespace
 
-std::vector<Named> names_aside(int file, const std::string& name, std::span<const std::uint64_t> addresses,
-                               std::size_t& unnamed, const AsideLimits& limits) {
+std::vector<Named> names_aside(int file, const std::string& name,
+                               std::span<const std::uint64_t> addresses, std::size_t& unnamed,
+                               const AsideLimits& limits) {
   std::vector<Named> out;
   unnamed = 0;
   for (int child = 0; !addresses.empty(); ++child) {

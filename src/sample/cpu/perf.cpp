@@ -26,7 +26,8 @@ namespace {
 
 #if defined(__x86_64__)
 // By number in DWARF: the kernel's number (PERF_REG_X86_*).
-constexpr std::uint8_t kKernelRegister[kRegisters] = {0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8};
+constexpr std::uint8_t kKernelRegister[kRegisters] = {0,  3,  2,  1,  4,  5,  6,  7, 16,
+                                                      17, 18, 19, 20, 21, 22, 23, 8};
 constexpr std::uint64_t register_mask() {
   std::uint64_t mask = 0;
   for (const std::uint8_t number : kKernelRegister) mask |= std::uint64_t{1} << number;
@@ -52,8 +53,8 @@ constexpr std::uint32_t kTopOfStack = 512;
 
 /// `tid` 0: of the calling thread.
 int open_event(perf_event_attr& attributes, int cpu, pid_t tid = 0) {
-  return static_cast<int>(
-      ::syscall(SYS_perf_event_open, &attributes, tid, cpu, -1, static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+  return static_cast<int>(::syscall(SYS_perf_event_open, &attributes, tid, cpu, -1,
+                                    static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
 }
 
 /// One descriptor a core and event may be more than programs are given.
@@ -116,7 +117,8 @@ std::int64_t time_of(const perf_event_header& header) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&header);
   std::int64_t at = 0;
   // A sample: header, event, pid, tid, time. Others: ..., pid, tid, time, event.
-  const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header + 16 : header.size - 16u;
+  const std::size_t place =
+      header.type == PERF_RECORD_SAMPLE ? sizeof header + 16 : header.size - 16u;
   if (header.size >= sizeof header + kTrailer) std::memcpy(&at, bytes + place, sizeof at);
   return at;
 }
@@ -124,7 +126,8 @@ std::int64_t time_of(const perf_event_header& header) {
 std::uint64_t event_of(const perf_event_header& header) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&header);
   std::uint64_t id = 0;
-  const std::size_t place = header.type == PERF_RECORD_SAMPLE ? sizeof header : header.size - sizeof id;
+  const std::size_t place =
+      header.type == PERF_RECORD_SAMPLE ? sizeof header : header.size - sizeof id;
   if (header.size >= sizeof header + kTrailer) std::memcpy(&id, bytes + place, sizeof id);
   return id;
 }
@@ -132,16 +135,20 @@ std::uint64_t event_of(const perf_event_header& header) {
 /// Of each sample, by its thread's switches behind it.
 void tell_who_stayed(std::vector<Record>& records) {
   std::unordered_map<std::uint32_t, std::pair<bool, std::int64_t>> of_thread;
-  for (auto at_record = records.rbegin(); at_record != records.rend(); ++at_record) {  // clang 14 cannot reverse a view
+  for (auto at_record = records.rbegin(); at_record != records.rend();
+       ++at_record) {  // clang 14 cannot reverse a view
     Record& record = *at_record;
     const perf_event_header& header = *record.header;
     const bool sample = header.type == PERF_RECORD_SAMPLE;
     if (!sample && header.type != PERF_RECORD_SWITCH) continue;
     std::uint32_t tid = 0;  // behind the event's number and the process, or the process
-    std::memcpy(&tid, reinterpret_cast<const std::byte*>(&header) + sizeof header + (sample ? 12 : 4), sizeof tid);
+    std::memcpy(&tid,
+                reinterpret_cast<const std::byte*>(&header) + sizeof header + (sample ? 12 : 4),
+                sizeof tid);
     const auto at = of_thread.find(tid);
     if (sample) {
-      std::tie(record.stayed, record.preempted_ns) = at != of_thread.end() ? at->second : std::pair(true, -1L);
+      std::tie(record.stayed, record.preempted_ns) =
+          at != of_thread.end() ? at->second : std::pair(true, -1L);
       continue;
     }
     constexpr auto kPreempted = PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
@@ -180,12 +187,14 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
   using base::Code;
   if (error == ENOSYS || error == ENODEV || error == ENOENT || error == EOPNOTSUPP)
     return {Code::kToolMissing,
-            "this kernel cannot sample the CPU (perf_event_open: " + std::string(std::strerror(error)) + ")",
+            "this kernel cannot sample the CPU (perf_event_open: " +
+                std::string(std::strerror(error)) + ")",
             {},
             {}};
   if ((error == EPERM || error == EACCES) && paranoid > 2)
     return {Code::kPermission,
-            "kernel.perf_event_paranoid is " + std::to_string(paranoid) + ", which forbids perf_event_open",
+            "kernel.perf_event_paranoid is " + std::to_string(paranoid) +
+                ", which forbids perf_event_open",
             {},
             "Set it to 2: sysctl kernel.perf_event_paranoid=2"};
   if ((error == EPERM || error == EACCES) && seccomp)
@@ -194,7 +203,8 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
             {},
             "Start it with --cap-add PERFMON, or a seccomp profile that allows perf_event_open"};
   if (error == EMFILE || error == ENFILE)
-    return {Code::kPermission, "no descriptors are left for one event per CPU", {}, "Raise ulimit -n"};
+    return {
+        Code::kPermission, "no descriptors are left for one event per CPU", {}, "Raise ulimit -n"};
   return {error == EPERM || error == EACCES ? Code::kPermission : Code::kToolMissing,
           "perf_event_open failed: " + std::string(std::strerror(error)),
           {},
@@ -202,8 +212,8 @@ base::Error refusal(int error, int paranoid, bool seccomp) {
 }
 
 perf_event_attr Events::clock_event() const {
-  perf_event_attr attributes =
-      inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, static_cast<std::uint64_t>(options_.interval_ns));
+  perf_event_attr attributes = inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK,
+                                         static_cast<std::uint64_t>(options_.interval_ns));
   attributes.sample_type |= PERF_SAMPLE_CALLCHAIN;
   attributes.exclude_callchain_kernel = options_.kernel_chains ? 0 : 1;
   attributes.mmap = attributes.mmap2 = attributes.comm = attributes.comm_exec = attributes.task = 1;
@@ -226,12 +236,14 @@ base::Result<Events> Events::open(const EventOptions& options) {
   const bool stacks = options.stacks && register_mask() != 0;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto cpus = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  // 64 MiB in all where that is allowed, at least 1 MiB a CPU; kernel.perf_event_mlock_kb holds 128 pages a CPU and one
-  // more by default.
+  // 64 MiB in all where that is allowed, at least 1 MiB a CPU; kernel.perf_event_mlock_kb holds 128
+  // pages a CPU and one more by default.
   std::size_t data = 2048 * page;
-  while (data > 256 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20) data /= 2;
+  while (data > 256 * page && data * static_cast<std::size_t>(cpus) > std::size_t{64} << 20)
+    data /= 2;
   for (;; data = data > 128 * page ? 128 * page : data / 2) {
-    // The kernel's most where a ring holds sixteen of them: calls of cuBLASLt under PyTorch take more than half of it.
+    // The kernel's most where a ring holds sixteen of them: calls of cuBLASLt under PyTorch take
+    // more than half of it.
     events.stack_bytes_ = !stacks ? 0 : data >= 256 * page ? 65'528 : 32 << 10;
     attributes.sample_stack_user = events.stack_bytes_;
     const int error = events.open_rings(attributes, cpus, page, data);
@@ -257,8 +269,8 @@ base::Result<Events> Events::open(const EventOptions& options) {
 }
 
 perf_event_attr Events::switch_event() const {
-  perf_event_attr attributes =
-      inherited(PERF_TYPE_SOFTWARE, kernel_ ? PERF_COUNT_SW_CONTEXT_SWITCHES : PERF_COUNT_SW_DUMMY, 1);
+  perf_event_attr attributes = inherited(
+      PERF_TYPE_SOFTWARE, kernel_ ? PERF_COUNT_SW_CONTEXT_SWITCHES : PERF_COUNT_SW_DUMMY, 1);
   attributes.exclude_kernel = kernel_ ? 0 : 1;
   attributes.context_switch = 1;
   if (kernel_ && register_mask() != 0) {
@@ -282,7 +294,8 @@ void Events::open_quiet(perf_event_attr attributes, std::size_t ring_bytes) {
   (void)open_beside(attributes, kOfQuiet, quiet_fds_);
 }
 
-// A program that is started meanwhile has the clock that wakes us again, beside the other: enable_on_exec.
+// A program that is started meanwhile has the clock that wakes us again, beside the other:
+// enable_on_exec.
 void Events::be_quiet(bool quiet) {
   if (quiet_fds_.empty() || quiet == quiet_) return;
   const auto turn = [&](bool of_quiet, unsigned long how) {
@@ -297,7 +310,8 @@ void Events::be_quiet(bool quiet) {
   turn(!quiet, PERF_EVENT_IOC_DISABLE);
 }
 
-// Each moment is told by one of the two clocks; our own threads have them too, and count from the first turn on.
+// Each moment is told by one of the two clocks; our own threads have them too, and count from the
+// first turn on.
 bool Events::tells(const perf_event_header& header, std::int64_t at_ns) const {
   if (!of_clock(header)) return true;
   const auto beside = counter_of_.find(event_of(header));
@@ -328,7 +342,8 @@ base::Result<void> Events::follow(std::uint32_t tid) {
       if (fd < 0) return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
       (of_switches ? switch_fds_ : followed_).push_back(fd);
       std::uint64_t id = 0;
-      if (::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0)
+      if (::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 ||
+          ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0)
         return tl::make_unexpected(refusal(errno, read_paranoid(), has_seccomp()));
       if (of_switches) counter_of_[id] = kOfSwitches;
       ::ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -337,15 +352,17 @@ base::Result<void> Events::follow(std::uint32_t tid) {
   return {};
 }
 
-// Those of our own threads, which have the events disabled until a program is started, are enabled too.
+// Those of our own threads, which have the events disabled until a program is started, are enabled
+// too.
 void Events::watch_switches(bool on) {
   watched_since_ns_ = INT64_MAX;
-  for (const int fd : switch_fds_) ::ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+  for (const int fd : switch_fds_)
+    ::ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
   if (on) watched_since_ns_ = now_ns();
 }
 
-// The clocks that sample take turns, and our own threads have them: a clock that only counts tells how long the program
-// ran.
+// The clocks that sample take turns, and our own threads have them: a clock that only counts tells
+// how long the program ran.
 void Events::open_counters(const std::vector<CounterEvent>& counters) {
   perf_event_attr time = inherited(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
   time.exclude_kernel = kernel_ ? 0 : 1;
@@ -354,9 +371,10 @@ void Events::open_counters(const std::vector<CounterEvent>& counters) {
     auto& opened = counters_.emplace_back();
     perf_event_attr attributes = inherited(event.type, event.config, event.period);
     attributes.exclude_kernel = kernel_ ? 0 : 1;
-    refused_.push_back(event.in_kernel && !kernel_
-                           ? EACCES
-                           : open_beside(attributes, static_cast<std::uint32_t>(counters_.size() - 1), opened));
+    refused_.push_back(
+        event.in_kernel && !kernel_
+            ? EACCES
+            : open_beside(attributes, static_cast<std::uint32_t>(counters_.size() - 1), opened));
   }
 }
 
@@ -366,7 +384,8 @@ int Events::open_beside(perf_event_attr& attributes, std::uint32_t number, std::
     const int fd = open_event(attributes, ring.cpu);
     if (fd >= 0) fds.push_back(fd);
     std::uint64_t id = 0;
-    if (fd < 0 || ::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 || ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) {
+    if (fd < 0 || ::ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring.fd) != 0 ||
+        ::ioctl(fd, PERF_EVENT_IOC_ID, &id) != 0) {
       error = errno;
       break;
     }
@@ -435,7 +454,8 @@ bool Events::wait(std::int64_t most_ns) const {
   const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
   const int ready = ::ppoll(polled.data(), polled.size(), &most, nullptr);
   // Where all that had the event ended, poll says so at once, again and again.
-  const bool any = std::ranges::any_of(polled, [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
+  const bool any =
+      std::ranges::any_of(polled, [](const pollfd& p) { return (p.revents & POLLIN) != 0; });
   if (ready > 0 && !any) ::ppoll(nullptr, 0, &most, nullptr);
   return any;
 }
@@ -449,13 +469,15 @@ void Events::read_registers(const std::byte* at, const std::byte* end, Sample& s
     for (std::size_t r = 0; r < kRegisters; ++r)
       if (kKernelRegister[r] == bit) sample.values[r] = value;
   }
-  const auto size = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
+  const auto size =
+      std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at));
   const std::byte* stack = at;
   at += size;
   if (size > 0) sample.stack = {stack, std::min<std::size_t>(size, take<std::uint64_t>(at, end))};
 }
 
-void Events::read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns, Sink& sink) {
+void Events::read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns,
+                         Sink& sink) {
   const auto* at = reinterpret_cast<const std::byte*>(&header) + sizeof header;
   const auto* end = reinterpret_cast<const std::byte*>(&header) + header.size;
   const auto beside = counter_of_.find(take<std::uint64_t>(at, end));
@@ -472,7 +494,8 @@ void Events::read_sample(const perf_event_header& header, bool stayed, std::int6
     read_registers(at, end, sample);
     return sink.leaves(sample);
   }
-  const auto count = std::min<std::uint64_t>(take<std::uint64_t>(at, end), static_cast<std::uint64_t>(end - at) / 8);
+  const auto count = std::min<std::uint64_t>(take<std::uint64_t>(at, end),
+                                             static_cast<std::uint64_t>(end - at) / 8);
   chain_.clear();
   kernel_chain_.clear();
   bool user = !sample.kernel;
@@ -495,20 +518,24 @@ Drained Events::drain(Sink& sink) {
   Drained drained;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   std::vector<Record> records;
-  // What another CPU writes while the rings are read waits for the next time, so that all is in order.
+  // What another CPU writes while the rings are read waits for the next time, so that all is in
+  // order.
   const std::int64_t until = now_ns();
-  // Records that go round the end are put together; their places must not move, so room is made for all first.
+  // Records that go round the end are put together; their places must not move, so room is made for
+  // all first.
   joined_.clear();
   joined_.reserve(rings_.size() << 16);
   for (std::uint32_t r = 0; r < rings_.size(); ++r) {
     Ring& ring = rings_[r];
     auto* control = static_cast<perf_event_mmap_page*>(ring.pages);
     const auto* data = static_cast<const std::byte*>(ring.pages) + page;
-    const std::uint64_t head = std::atomic_ref<__u64>(control->data_head).load(std::memory_order_acquire);
+    const std::uint64_t head =
+        std::atomic_ref<__u64>(control->data_head).load(std::memory_order_acquire);
     for (std::uint64_t at = ring.taken; at < head;) {
       const std::size_t place = at & (ring.bytes - 1);
       const auto* header = reinterpret_cast<const perf_event_header*>(data + place);
-      const std::size_t size = header->size;  // records are aligned to eight bytes, so a header is whole
+      const std::size_t size =
+          header->size;  // records are aligned to eight bytes, so a header is whole
       if (size < sizeof *header || size > head - at) {
         ring.taken = head;
         break;

@@ -1,21 +1,25 @@
-// perf_event_open: samples of a program that is about to be started, its children and threads too, without root.
+// perf_event_open: samples of a program that is about to be started, its children and threads too,
+// without root.
 //
-// One event for every CPU is opened on the calling thread, disabled, inherited and enabled on exec: the next program
-// that this thread spawns has them from its first instruction, and this thread never does. (An inherited event needs a
-// buffer for each CPU: the kernel refuses one that follows a thread over CPUs.) The event is the software clock of the
-// CPU, in user mode only where /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of
-// mappings, names, forks and ends. Time is CLOCK_MONOTONIC.
+// One event for every CPU is opened on the calling thread, disabled, inherited and enabled on exec:
+// the next program that this thread spawns has them from its first instruction, and this thread
+// never does. (An inherited event needs a buffer for each CPU: the kernel refuses one that follows
+// a thread over CPUs.) The event is the software clock of the CPU, in user mode only where
+// /proc/sys/kernel/perf_event_paranoid is 2 (its default); with it come the records of mappings,
+// names, forks and ends. Time is CLOCK_MONOTONIC.
 //
-// A program that runs already has events of its own on each of its threads instead (follow()), which its new threads
-// and children inherit, and which write into the buffers of those of the calling thread: these never end, as a thread
-// may.
+// A program that runs already has events of its own on each of its threads instead (follow()),
+// which its new threads and children inherit, and which write into the buffers of those of the
+// calling thread: these never end, as a thread may.
 //
-// Context switches are records of a second event, so that they can be left out for a while where they come too fast.
-// Where the kernel may be sampled, that event also gives the registers of each thread that goes to sleep, with its
-// address behind a system call; at perf_event_paranoid 2 an ordinary user has the times of the switches alone.
+// Context switches are records of a second event, so that they can be left out for a while where
+// they come too fast. Where the kernel may be sampled, that event also gives the registers of each
+// thread that goes to sleep, with its address behind a system call; at perf_event_paranoid 2 an
+// ordinary user has the times of the switches alone.
 //
-// Counters are further events of the same kind, which write into the buffer of the first: a record after each `period`
-// of them, without a chain and without waking anybody (docs/design/cpu-counters.md).
+// Counters are further events of the same kind, which write into the buffer of the first: a record
+// after each `period` of them, without a chain and without waking anybody
+// (docs/design/cpu-counters.md).
 #pragma once
 
 #include <cstdint>
@@ -41,13 +45,15 @@ inline constexpr std::uint64_t kUnknownRegister = ~std::uint64_t{0};
 struct Sample {
   std::uint32_t pid = 0, tid = 0;
   std::int64_t at_ns = 0;
-  std::span<const std::uint64_t> chain;      ///< by frame pointers, the innermost first; context markers left out
-  bool kernel = false;                       ///< the thread was in the kernel, called from the chain
+  std::span<const std::uint64_t>
+      chain;            ///< by frame pointers, the innermost first; context markers left out
+  bool kernel = false;  ///< the thread was in the kernel, called from the chain
   std::span<const std::uint64_t> in_kernel;  ///< likewise of the kernel, where that was wanted
   bool registers = false;
   std::uint64_t values[kRegisters] = {};
   std::span<const std::byte> stack;  ///< from the stack pointer upwards
-  /// By the records of context switches the thread has run on its core since, or was preempted then and has not run.
+  /// By the records of context switches the thread has run on its core since, or was preempted then
+  /// and has not run.
   bool stayed = false;
   std::int64_t preempted_ns = -1;
 };
@@ -61,7 +67,8 @@ struct Task {
   std::uint32_t pid = 0, tid = 0, parent_pid = 0, parent_tid = 0;
 };
 
-/// What happened, in order of time as far as one drain() sees it. Spans live until the call returns.
+/// What happened, in order of time as far as one drain() sees it. Spans live until the call
+/// returns.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -72,7 +79,8 @@ class Sink {
   virtual void named(const Task& task, std::string_view name, bool exec) = 0;
   virtual void forked(const Task& task, std::int64_t at_ns) = 0;
   virtual void ended(const Task& task, std::int64_t at_ns) = 0;
-  /// Registers of a thread that leaves its core, right before switched() of the same; no chain, the stack's top.
+  /// Registers of a thread that leaves its core, right before switched() of the same; no chain, the
+  /// stack's top.
   virtual void leaves(const Sample& sample) = 0;
   virtual void switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) = 0;
   virtual void lost(std::uint64_t records) = 0;
@@ -84,8 +92,9 @@ struct EventOptions {
   bool stacks = false;                   ///< copies of the stacks, with the registers, are wanted
   bool kernel_chains = false;            ///< call chains within the kernel, where it may be sampled
   std::vector<CounterEvent> counters = {};
-  bool follow = false;         ///< not the next program: threads that follow() names
-  bool with_children = false;  ///< of follow(): processes that they fork, too (before Linux 5.13 always)
+  bool follow = false;  ///< not the next program: threads that follow() names
+  bool with_children =
+      false;  ///< of follow(): processes that they fork, too (before Linux 5.13 always)
 };
 
 /// How many records of a kind drain() gave.
@@ -95,8 +104,8 @@ struct Drained {
 
 class Events {
  public:
-  /// kPermission where the kernel or a seccomp filter forbids it, kToolMissing where it is not built in; the hint says
-  /// what to change.
+  /// kPermission where the kernel or a seccomp filter forbids it, kToolMissing where it is not
+  /// built in; the hint says what to change.
   [[nodiscard]] static base::Result<Events> open(const EventOptions& options);
   Events(Events&&) noexcept = default;
   Events& operator=(Events&&) = delete;
@@ -104,8 +113,9 @@ class Events {
   Events& operator=(const Events&) = delete;
   ~Events() { close(); }
 
-  /// Samples a thread that runs, and what it starts from now on; without counters. One that has ended is none.
-  /// kPermission where it is another's, or no descriptors are left: two of them a thread and core.
+  /// Samples a thread that runs, and what it starts from now on; without counters. One that has
+  /// ended is none. kPermission where it is another's, or no descriptors are left: two of them a
+  /// thread and core.
   [[nodiscard]] base::Result<void> follow(std::uint32_t tid);
   /// Waits until a sample is there, at most so long. False where none came.
   bool wait(std::int64_t most_ns) const;
@@ -113,8 +123,8 @@ class Events {
   Drained drain(Sink& sink);
   /// Begins or stops recording context switches, of all threads.
   void watch_switches(bool on);
-  /// Quiet: samples do not end wait(). Waking us costs the program more than the sample itself. A program that is
-  /// started meanwhile wakes us. Never quiet where follow() is used.
+  /// Quiet: samples do not end wait(). Waking us costs the program more than the sample itself. A
+  /// program that is started meanwhile wakes us. Never quiet where follow() is used.
   void be_quiet(bool quiet);
   [[nodiscard]] bool quiet() const { return quiet_; }
   void close();
@@ -139,7 +149,8 @@ class Events {
   void open_quiet(perf_event_attr attributes, std::size_t ring_bytes);
   [[nodiscard]] bool tells(const perf_event_header& header, std::int64_t at_ns) const;
   void open_counters(const std::vector<CounterEvent>& counters);
-  void read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns, Sink& sink);
+  void read_sample(const perf_event_header& header, bool stayed, std::int64_t preempted_ns,
+                   Sink& sink);
   static void read_registers(const std::byte* at, const std::byte* end, Sample& sample);
   struct Ring {
     int fd = -1, cpu = 0;
@@ -152,7 +163,8 @@ class Events {
   std::vector<int> switch_fds_, followed_, quiet_fds_, time_fds_;
   std::vector<std::vector<int>> counters_;  ///< descriptors, a ring each
   std::vector<int> refused_;
-  std::unordered_map<std::uint64_t, std::uint32_t> counter_of_;  ///< by the kernel's number of the event
+  std::unordered_map<std::uint64_t, std::uint32_t>
+      counter_of_;  ///< by the kernel's number of the event
   std::uint32_t stack_bytes_ = 0, own_pid_ = 0;
   bool kernel_ = true, quiet_ = false;
   std::int64_t watched_since_ns_ = 0;  ///< context switches; INT64_MAX: they are not

@@ -17,8 +17,8 @@ namespace {
 constexpr std::int64_t kLook_ns = 40'000'000;  // for new processes and threads
 /// The time of a thread that runs is counted up at the kernel's ticks only.
 constexpr std::int64_t kTick_ns = 10'000'000;
-/// A thread that ran for so many intervals, and slept at each turn, is sampled without its Python functions: those that
-/// ran are not on its stack any more.
+/// A thread that ran for so many intervals, and slept at each turn, is sampled without its Python
+/// functions: those that ran are not on its stack any more.
 constexpr std::int64_t kMostOwed = 4;
 
 struct Times {
@@ -88,8 +88,9 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
   }
 }
 
-// Between two counts the order of what a thread did is not known: one that sleeps now ran first, one that runs slept
-// first. A thread that is ready is counted when it gets a core: nothing is told of it until then, for it may run too.
+// Between two counts the order of what a thread did is not known: one that sleeps now ran first,
+// one that runs slept first. A thread that is ready is counted when it gets a core: nothing is told
+// of it until then, for it may run too.
 bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t now_ns) {
   const Task task{thread.pid, tid};
   Times times;
@@ -109,7 +110,8 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
   thread.untold_ns += passed - ran - ready;
   thread.untold_ready_ns += ready;
   thread.owed_ns += ran;
-  const std::int64_t idle = std::clamp<std::int64_t>(thread.untold_ns - (asleep ? 0 : kTick_ns), 0, passed);
+  const std::int64_t idle =
+      std::clamp<std::int64_t>(thread.untold_ns - (asleep ? 0 : kTick_ns), 0, passed);
   const std::int64_t waits = std::min(thread.untold_ready_ns, passed - idle);
   thread.untold_ns -= idle;
   thread.untold_ready_ns -= waits;
@@ -133,8 +135,9 @@ bool Polls::follow(Sink& sink, std::uint32_t tid, Thread& thread, std::int64_t n
   return true;
 }
 
-/// Of a thread that has ended since the turn before, and did not sleep then. It may have run on for a tick, where it
-/// had run; on a busy machine the time until we look is longer, and that is waiting for a core.
+/// Of a thread that has ended since the turn before, and did not sleep then. It may have run on for
+/// a tick, where it had run; on a busy machine the time until we look is longer, and that is
+/// waiting for a core.
 void Polls::stops(Sink& sink, std::uint32_t tid, const Thread& thread, std::int64_t now_ns) const {
   const bool was_ready = thread.told_ns < last_ns_;  // and not counted: it waited all the time
   const std::int64_t ran_until_ns = was_ready ? thread.told_ns : thread.told_ns + kTick_ns;
@@ -146,7 +149,8 @@ void Polls::turn(Sink& sink, std::int64_t now_ns) {
   for (auto at = threads_.begin(); at != threads_.end();) {
     const auto next = std::next(at);
     if (!follow(sink, at->first, at->second, now_ns)) {
-      if (2 * at->second.owed_ns >= kInterval_ns) sample_of(sink, {at->second.pid, at->first}, last_ns_);
+      if (2 * at->second.owed_ns >= kInterval_ns)
+        sample_of(sink, {at->second.pid, at->first}, last_ns_);
       if (!at->second.out) stops(sink, at->first, at->second, now_ns);
       sink.ended({at->second.pid, at->first}, now_ns);
       if (at->first == at->second.pid) processes_.erase(at->first);

@@ -1,6 +1,7 @@
-// CPU samples where the kernel gives none: perf_event_open is closed in most containers, and to ordinary users on many
-// systems. /proc tells for each thread how long it ran, how long it was ready, and whether it sleeps now; its Python
-// functions and what it waits in are read as they are beside the kernel's records. What native code runs is not told.
+// CPU samples where the kernel gives none: perf_event_open is closed in most containers, and to
+// ordinary users on many systems. /proc tells for each thread how long it ran, how long it was
+// ready, and whether it sleeps now; its Python functions and what it waits in are read as they are
+// beside the kernel's records. What native code runs is not told.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,11 @@ class Polls {
  public:
   static constexpr std::int64_t kInterval_ns = 10'000'000;  ///< of CPU time a sample stands for
 
-  /// Of the descendants of a process, of itself too where `with_root`. Nothing is read before turn().
+  /// Of the descendants of a process, of itself too where `with_root`. Nothing is read before
+  /// turn().
   Polls(std::uint32_t root, bool with_root, std::int64_t now_ns);
-  /// Reads all of it once and tells what changed since the last turn: at most one interval of error in when, none in
-  /// how long.
+  /// Reads all of it once and tells what changed since the last turn: at most one interval of error
+  /// in when, none in how long.
   void turn(Sink& sink, std::int64_t now_ns);
 
  private:

@@ -45,7 +45,8 @@ bool has_run(pid_t pid) {
   return ran_ns > 0;
 }
 
-// We look late on a busy machine: what a thread ran before it ended is at most a tick, however long we did not look.
+// We look late on a busy machine: what a thread ran before it ended is at most a tick, however long
+// we did not look.
 TEST(Polls, TheTimeBetweenTheLastLookAndAnEndIsNoWork) {
   constexpr std::int64_t kMs = 1'000'000;
   const pid_t child = ::fork();

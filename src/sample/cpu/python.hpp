@@ -1,17 +1,17 @@
-// Python frames of CPython 3.9 to 3.15 from outside: the interpreter's structures are read in the process's memory
-// (process_vm_readv) while it runs on, right after a sample of the thread came. Nothing is stopped, so that a frame may
-// have changed under way: each is checked by the types of what it points to, and a chain that does not hold together
-// ends there.
+// Python frames of CPython 3.9 to 3.15 from outside: the interpreter's structures are read in the
+// process's memory (process_vm_readv) while it runs on, right after a sample of the thread came.
+// Nothing is stopped, so that a frame may have changed under way: each is checked by the types of
+// what it points to, and a chain that does not hold together ends there.
 //
-// A walk that ends elsewhere than the thread's last one is repeated: what lay on the stack of a C function may be
-// another's. A generator's frame has a caller while it runs: one without has yielded under way, to who runs now or has
-// called what runs now. The next walk holds that one, and is known by it: it is of code that was seen to call the
-// generator before.
+// A walk that ends elsewhere than the thread's last one is repeated: what lay on the stack of a C
+// function may be another's. A generator's frame has a caller while it runs: one without has
+// yielded under way, to who runs now or has called what runs now. The next walk holds that one, and
+// is known by it: it is of code that was seen to call the generator before.
 //
-// Places of fields: wire/cpython.hpp. What is read for one sample is bounded in steps and in time: the program
-// may have linked its structures into rings. Threads are told apart by their native number (3.11 and later), before by
-// what glibc notes in its own descriptor of the thread. Function, file and line of its definition are read, nothing
-// else.
+// Places of fields: wire/cpython.hpp. What is read for one sample is bounded in steps and in time:
+// the program may have linked its structures into rings. Threads are told apart by their native
+// number (3.11 and later), before by what glibc notes in its own descriptor of the thread.
+// Function, file and line of its definition are read, nothing else.
 #pragma once
 
 #include <sys/uio.h>
@@ -32,39 +32,46 @@ namespace rangescope::sample::cpu {
 struct PythonCode {
   std::string name, file;
   std::uint32_t line = 0;
-  std::string lines = {};                                      ///< which of its bytes are of which line
+  std::string lines = {};  ///< which of its bytes are of which line
   mutable std::map<std::uint32_t, std::uint32_t> frames = {};  ///< by line, for who numbers frames
 };
 struct PythonFrame {
   const PythonCode* code = nullptr;  ///< lives until the next frames()
-  bool entry = false;                ///< C code called it: the frames below are of another call of the interpreter
-  std::uint32_t line = 0;            ///< that it is at; 0: unknown, or not asked for
+  bool entry =
+      false;  ///< C code called it: the frames below are of another call of the interpreter
+  std::uint32_t line = 0;  ///< that it is at; 0: unknown, or not asked for
 };
 
 class Python {
  public:
-  /// The Python in a process; null where there is none, or not yet. `why`: there is one that cannot be read.
-  [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid, std::string& why);
+  /// The Python in a process; null where there is none, or not yet. `why`: there is one that cannot
+  /// be read.
+  [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid,
+                                                    std::string& why);
 
   /// Lines of all frames from now on, not of the innermost alone.
   void ask_for_all_lines() { all_lines_ = true; }
 
   enum class Reading : std::uint8_t { kNone, kRead, kTorn };
-  /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. kNone: it runs no Python code;
-  /// kTorn: its frames changed while they were read, again and again.
+  /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. kNone: it
+  /// runs no Python code; kTorn: its frames changed while they were read, again and again.
   [[nodiscard]] Reading frames(std::uint32_t own_tid, std::vector<PythonFrame>& out);
   /// Is that code the interpreter's loop?
   [[nodiscard]] bool is_loop(std::uint64_t address) const {
     return (address >= loop_ && address < loop_end_) || (address >= cold_ && address < cold_end_);
   }
-  /// An address of the part of the loop that lies apart becomes the loop's begin, by which it has a name.
+  /// An address of the part of the loop that lies apart becomes the loop's begin, by which it has a
+  /// name.
   [[nodiscard]] std::uint64_t named(std::uint64_t address) const {
     return address >= cold_ && address < cold_end_ ? loop_ : address;
   }
-  /// Is that in the runtime's own structure? The lock that threads wait for there is the GIL (others have memory of
-  /// their own).
-  [[nodiscard]] bool holds(std::uint64_t address) const { return address - runtime_ < runtime_bytes_; }
-  /// The thread that has the GIL, which another waits for at that place; in the process's own namespace, 0: unknown.
+  /// Is that in the runtime's own structure? The lock that threads wait for there is the GIL
+  /// (others have memory of their own).
+  [[nodiscard]] bool holds(std::uint64_t address) const {
+    return address - runtime_ < runtime_bytes_;
+  }
+  /// The thread that has the GIL, which another waits for at that place; in the process's own
+  /// namespace, 0: unknown.
   [[nodiscard]] std::uint32_t gil_holder(std::uint64_t futex);
   /// Those of these locks (addresses of their semaphores) whose `with` block the frames of the last
   /// frames() are in, or wait to get into: dump/python_locks.cpp.
@@ -96,7 +103,8 @@ class Python {
   int minor_ = 0;  ///< 11 of 3.11
   wire::cpython::Fields fields_{};
   const Module* module_ = nullptr;
-  std::uint64_t runtime_ = 0, runtime_bytes_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0, cold_ = 0, cold_end_ = 0;
+  std::uint64_t runtime_ = 0, runtime_bytes_ = 0, code_type_ = 0, loop_ = 0, loop_end_ = 0,
+                cold_ = 0, cold_end_ = 0;
   struct Known {
     std::uint64_t state = 0;    ///< 0: it has none,
     std::int64_t until_ns = 0;  ///< as far as we know until then
@@ -111,7 +119,8 @@ class Python {
   std::vector<Step> steps_;           ///< of a walk
   std::vector<PythonFrame> yielded_;  ///< of one that ended at a generator, which had just yielded
   Step yielder_;                      ///< that generator
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> callers_;  ///< of generators, by code
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>
+      callers_;  ///< of generators, by code
   std::unordered_map<std::uint64_t, std::unique_ptr<PythonCode>> codes_;
   std::vector<std::unique_ptr<PythonCode>> old_codes_;  ///< of the last frames()
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;

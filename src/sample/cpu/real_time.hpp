@@ -1,6 +1,6 @@
-// Real-time priority for a thread that answers the kernel at once, with a watchdog: when the thread stays at one piece
-// of work for longer than kMost, another thread takes the priority away for good. A real-time thread that never ends
-// would starve the program that it measures.
+// Real-time priority for a thread that answers the kernel at once, with a watchdog: when the thread
+// stays at one piece of work for longer than kMost, another thread takes the priority away for
+// good. A real-time thread that never ends would starve the program that it measures.
 #pragma once
 
 #include <pthread.h>
@@ -16,16 +16,19 @@ namespace rangescope::sample::cpu {
 class RealTime {
  public:
   static constexpr std::chrono::milliseconds kMost{250};
-  /// For the calling thread. Without the right to it (root), it asks for short turns, which come sooner (Linux 6.12).
+  /// For the calling thread. Without the right to it (root), it asks for short turns, which come
+  /// sooner (Linux 6.12).
   RealTime();
   RealTime& operator=(RealTime&&) = delete;
   ~RealTime();
 
   /// A piece of work begins; none is under way.
-  void begins() { piece_.fetch_add(1, std::memory_order_relaxed), works_.store(true, std::memory_order_relaxed); }
+  void begins() {
+    piece_.fetch_add(1, std::memory_order_relaxed), works_.store(true, std::memory_order_relaxed);
+  }
   void ends() { works_.store(false, std::memory_order_relaxed); }
-  /// Nothing is urgent from now on, or something is again. A real-time thread wakes where it slept, and puts aside the
-  /// program that runs there; one without the priority goes to an idle core.
+  /// Nothing is urgent from now on, or something is again. A real-time thread wakes where it slept,
+  /// and puts aside the program that runs there; one without the priority goes to an idle core.
   void rests(bool nothing_is_urgent);
 
  private:

@@ -37,16 +37,18 @@ base::Result<BlockFile> new_file(const std::filesystem::path& folder) {
   return BlockFile::create(folder / name, wire::cpu::kMagic, wire::cpu::kVersion);
 }
 
-/// Only samples wake us, so the threads that ran last are looked at a little later: what do they wait for? Then rarely.
+/// Only samples wake us, so the threads that ran last are looked at a little later: what do they
+/// wait for? Then rarely.
 constexpr std::int64_t kSoon_ns = 4'000'000, kRarely_ns = 20'000'000;
-/// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they last: while a thread
-/// runs, one may begin unseen.
+/// Where only /proc tells what a thread waits for, waits of a millisecond are looked at while they
+/// last: while a thread runs, one may begin unseen.
 constexpr std::int64_t kGlance_ns = 400'000;
 
-/// Which context switches are recorded. More than kMost_per_s cost the program more than its samples do: then only
-/// those of an eightieth of the time, as long as they come so fast. The events stay open, for which a switch
-/// costs a third of a microsecond: with them closed the kernel no longer exchanges the contexts of two threads of one
-/// program as a whole, and a switch costs ten times that.
+/// Which context switches are recorded. More than kMost_per_s cost the program more than its
+/// samples do: then only those of an eightieth of the time, as long as they come so fast. The
+/// events stay open, for which a switch costs a third of a microsecond: with them closed the kernel
+/// no longer exchanges the contexts of two threads of one program as a whole, and a switch costs
+/// ten times that.
 class Watch {
  public:
   explicit Watch(std::int64_t now_ns) : since_ns_(now_ns) {}
@@ -54,8 +56,10 @@ class Watch {
   bool turns(std::int64_t now_ns, std::uint64_t records) {
     records_ += records;
     const std::int64_t passed = now_ns - since_ns_;
-    const auto most = static_cast<std::uint64_t>(kMost_per_s * (static_cast<double>(passed) * 1e-9));
-    if (on_ && passed >= (since_ns_ == turned_ns_ ? kAgain_ns : kWindow_ns) && records_ > most && records_ > kFew) {
+    const auto most =
+        static_cast<std::uint64_t>(kMost_per_s * (static_cast<double>(passed) * 1e-9));
+    if (on_ && passed >= (since_ns_ == turned_ns_ ? kAgain_ns : kWindow_ns) && records_ > most &&
+        records_ > kFew) {
       on_ = false;
     } else if (!on_ && passed >= kBlind_ns + kToggles * turning_ns_) {
       on_ = true;
@@ -81,7 +85,8 @@ class Watch {
  private:
   static constexpr double kMost_per_s = 40'000;
   static constexpr std::uint64_t kFew = 200;
-  static constexpr std::int64_t kWindow_ns = 5'000'000, kAgain_ns = 2'000'000, kBlind_ns = 158'000'000, kToggles = 100;
+  static constexpr std::int64_t kWindow_ns = 5'000'000, kAgain_ns = 2'000'000,
+                                kBlind_ns = 158'000'000, kToggles = 100;
   bool on_ = true;
   std::int64_t since_ns_, turned_ns_ = -1, turning_ns_ = 0;
   std::uint64_t records_ = 0;
@@ -90,7 +95,8 @@ class Watch {
 }  // namespace
 
 struct Recorder::State {
-  State(std::optional<Events> opened, BlockFile file, std::string description, const Options& wanted)
+  State(std::optional<Events> opened, BlockFile file, std::string description,
+        const Options& wanted)
       : events(std::move(opened)),
         sampler(std::move(file), std::move(description), wanted.most_bytes),
         options(wanted) {}
@@ -143,7 +149,8 @@ void Recorder::State::record() {
     real_time.begins();
     const auto [samples, switches] = events->drain(sampler);
     const bool glances = least_ns < kSoon_ns && (switches > 0 || awake);
-    patience_ns = woken || samples > 0 || glances ? least_ns : std::min(2 * patience_ns, kRarely_ns);
+    patience_ns =
+        woken || samples > 0 || glances ? least_ns : std::min(2 * patience_ns, kRarely_ns);
     events->be_quiet(sampler.patient(now_ns()));
     real_time.rests(events->quiet());
     sampler.ask_for_calls();
@@ -178,7 +185,8 @@ void Recorder::State::poll() {
     cpu_ns = thread_cpu_ns() - begun;
     const std::int64_t rest = std::max(Polls::kInterval_ns, 20 * (thread_cpu_ns() - before));
     for (const std::int64_t until = now_ns() + rest; !ended && now_ns() < until;)
-      ::poll(nullptr, 0, static_cast<int>(std::clamp<std::int64_t>((until - now_ns()) / 1'000'000, 1, 20)));
+      ::poll(nullptr, 0,
+             static_cast<int>(std::clamp<std::int64_t>((until - now_ns()) / 1'000'000, 1, 20)));
   }
   polls.turn(sampler, now_ns());
 }
@@ -209,28 +217,30 @@ base::Result<void> leave_refusal(const std::filesystem::path& folder, const base
   return {};
 }
 
-base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& options, const Running* to) {
+base::Result<std::unique_ptr<Recorder::State>> Recorder::make(const Options& options,
+                                                              const Running* to) {
   auto file = new_file(options.folder);
   if (!file) return base::fail(std::move(file));
   const bool kernel_names = kernel_has_names();
-  auto events = Events::open(
-      {options.interval_ns, has_tables(), kernel_names, options.counters, to != nullptr, to != nullptr && to->tree});
+  auto events = Events::open({options.interval_ns, has_tables(), kernel_names, options.counters,
+                              to != nullptr, to != nullptr && to->tree});
   if (!events && !options.may_poll) return base::fail(std::move(events));
   const std::int64_t interval_ns = events ? options.interval_ns : Polls::kInterval_ns;
   std::string description = "interval_ns " + std::to_string(interval_ns) + "\nunwinding ";
   if (!events)
-    description +=
-        "none\npolled " + events.error().what + (events.error().hint.empty() ? "" : ". " + events.error().hint);
+    description += "none\npolled " + events.error().what +
+                   (events.error().hint.empty() ? "" : ". " + events.error().hint);
   else if (events->stack_bytes() > 0)
-    description += "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes";
+    description +=
+        "tables of the stack's copy of " + std::to_string(events->stack_bytes()) + " bytes";
   else
     description += "frame pointers";
   description += "\n";
   if (events && !events->kernel()) description += "refused kernel\n";
   if (events && !events->switches() && to == nullptr) description += "refused context switches\n";
   description += options.regions;
-  auto state = std::make_unique<State>(events ? std::optional(std::move(*events)) : std::nullopt, std::move(*file),
-                                       std::move(description), options);
+  auto state = std::make_unique<State>(events ? std::optional(std::move(*events)) : std::nullopt,
+                                       std::move(*file), std::move(description), options);
   return state;
 }
 
@@ -238,7 +248,8 @@ base::Result<void> Recorder::begin() {
   try {
     state_->thread = std::thread([own = state_.get()] { own->run(); });
   } catch (const std::system_error& error) {
-    return base::fail(base::Code::kPermission, std::string("no thread can be started: ") + error.what(), {},
+    return base::fail(base::Code::kPermission,
+                      std::string("no thread can be started: ") + error.what(), {},
                       "Raise ulimit -u");
   }
   return {};
@@ -249,13 +260,15 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   if (!state) return base::fail(std::move(state));
   if ((*state)->events) (*state)->sampler.describe(options.counters, (*state)->events->refused());
   Recorder recorder(std::move(*state));
-  // This thread has the events, disabled: a thread made now inherits them and stays without samples too.
+  // This thread has the events, disabled: a thread made now inherits them and stays without samples
+  // too.
   if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
   return recorder;
 }
 
-// A thread that came while others were looked at has the events of who started it, if that one had them by then: the
-// kernel has told so. Else it gets its own, and who starts threads without end is looked at a bounded number of times.
+// A thread that came while others were looked at has the events of who started it, if that one had
+// them by then: the kernel has told so. Else it gets its own, and who starts threads without end is
+// looked at a bounded number of times.
 base::Result<void> Recorder::State::find_all(const Running& to) {
   constexpr int kMostLooks = 16;
   std::set<std::uint32_t> seen;
@@ -277,7 +290,8 @@ base::Result<void> Recorder::State::find_all(const Running& to) {
     if (!more) break;
   }
   if (seen.empty())
-    return base::fail(base::Code::kNoInput, "process " + std::to_string(to.pid) + " has ended meanwhile");
+    return base::fail(base::Code::kNoInput,
+                      "process " + std::to_string(to.pid) + " has ended meanwhile");
   return {};
 }
 
@@ -285,7 +299,8 @@ base::Result<void> Recorder::State::find_all(const Running& to) {
 bool Recorder::State::has_short_threads() {
   constexpr std::int64_t kLook_ns = 100'000'000;
   constexpr std::uint64_t kFew = 1;
-  for (const std::int64_t until = now_ns() + kLook_ns; now_ns() < until && sampler.short_lives() <= kFew;) {
+  for (const std::int64_t until = now_ns() + kLook_ns;
+       now_ns() < until && sampler.short_lives() <= kFew;) {
     ::poll(nullptr, 0, 5);
     (void)events->drain(sampler);
   }
@@ -309,7 +324,8 @@ base::Result<Recorder> Recorder::attach(const Options& options, const Running& t
     return attach(often, to);
   }
   state.from_ns = now_ns();
-  state.sampler.window_begins(state.from_ns, [](const Task& task) { return sleeps(task.pid, task.tid); });
+  state.sampler.window_begins(state.from_ns,
+                              [](const Task& task) { return sleeps(task.pid, task.tid); });
   Recorder recorder(std::move(*made));
   if (auto begun = recorder.begin(); !begun) return base::fail(std::move(begun));
   return recorder;

@@ -1,10 +1,12 @@
-// Samples the CPU of a program that is started next by this thread, or of one that runs already, until stop(): call
-// chains by thread, waits between context switches, and after the end the names of all functions. Writes
+// Samples the CPU of a program that is started next by this thread, or of one that runs already,
+// until stop(): call chains by thread, waits between context switches, and after the end the names
+// of all functions. Writes
 // `<folder>/program.cpu` (format: wire/cpu.hpp).
 //
-// The program is not changed: no signal, no ptrace, nothing loaded into it. A thread of rangescope takes the kernel's
-// records as they come, follows each chain at once and keeps addresses only: no byte of the program's stack reaches a
-// disk. Memory is bounded by Sampler::kMostStacks, the file by Options::most_bytes; what did not fit is counted.
+// The program is not changed: no signal, no ptrace, nothing loaded into it. A thread of rangescope
+// takes the kernel's records as they come, follows each chain at once and keeps addresses only: no
+// byte of the program's stack reaches a disk. Memory is bounded by Sampler::kMostStacks, the file
+// by Options::most_bytes; what did not fit is counted.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,9 @@ struct Options {
   std::uint64_t most_bytes = 512ull << 20;
   std::filesystem::path cache;  ///< of names by build id; "" for none
   std::vector<CounterEvent> counters = {};
-  bool may_poll = false;     ///< where the kernel refuses: read /proc (polls.hpp), and say why
-  std::string regions = {};  ///< lines of the stream's description, which Python becomes regions (wire/cpu.hpp)
+  bool may_poll = false;  ///< where the kernel refuses: read /proc (polls.hpp), and say why
+  std::string regions =
+      {};  ///< lines of the stream's description, which Python becomes regions (wire/cpu.hpp)
 };
 
 /// A process that runs already, and with `tree` its descendants of now and later.
@@ -44,15 +47,16 @@ struct Allowed {
 [[nodiscard]] base::Result<Allowed> allowed();
 
 /// Leaves a file of CPU samples that only says why there are none.
-[[nodiscard]] base::Result<void> leave_refusal(const std::filesystem::path& folder, const base::Error& why);
+[[nodiscard]] base::Result<void> leave_refusal(const std::filesystem::path& folder,
+                                               const base::Error& why);
 
 class Recorder {
  public:
-  /// Must be called by the thread that starts the program, last before it; nothing else may be started until stop().
-  /// kPermission, kToolMissing as Events::open(); kIo.
+  /// Must be called by the thread that starts the program, last before it; nothing else may be
+  /// started until stop(). kPermission, kToolMissing as Events::open(); kIo.
   [[nodiscard]] static base::Result<Recorder> start(const Options& options);
-  /// Of what runs, without counters. The window begins when this returns; its begin is from_ns(). kPermission,
-  /// kToolMissing, kIo as start(); kNoInput where the process has ended meanwhile.
+  /// Of what runs, without counters. The window begins when this returns; its begin is from_ns().
+  /// kPermission, kToolMissing, kIo as start(); kNoInput where the process has ended meanwhile.
   [[nodiscard]] static base::Result<Recorder> attach(const Options& options, const Running& to);
   [[nodiscard]] std::int64_t from_ns() const;
   [[nodiscard]] std::int64_t until_ns() const;  ///< behind stop()
@@ -63,8 +67,8 @@ class Recorder {
   ~Recorder();
   /// After the program has ended: nothing is recorded any more, and no thread of ours is left.
   void stop();
-  /// Behind stop(), in this process or in a child of it: what is left, then names. Seconds for programs with large
-  /// libraries. Without it the file is that of a recording that was cut.
+  /// Behind stop(), in this process or in a child of it: what is left, then names. Seconds for
+  /// programs with large libraries. Without it the file is that of a recording that was cut.
   void finish();
 
  private:

@@ -24,16 +24,17 @@ using wire::cpu::WaitKind;
 constexpr std::int64_t kLongWait_ns = 2'000'000;
 /// Where registers do not tell what it is, /proc is asked as soon as this.
 constexpr std::int64_t kUntold_ns = 200'000;
-/// A sample that waited longer for us is of another moment than the one that we could read Python's frames at: on a
-/// busy machine the thread stands in a system call then, more often than it did.
+/// A sample that waited longer for us is of another moment than the one that we could read Python's
+/// frames at: on a busy machine the thread stands in a system call then, more often than it did.
 constexpr std::int64_t kLate_ns = 100'000;
-/// A thread that only ran on is at as typical a place then: as long as it takes a virtual machine to wake a core. Its
-/// native frames are of the sample, so not longer.
+/// A thread that only ran on is at as typical a place then: as long as it takes a virtual machine
+/// to wake a core. Its native frames are of the sample, so not longer.
 constexpr std::int64_t kLateOnCore_ns = 500'000;
 /// A thread whose last switch is older sleeps, and is not one of those that switch too fast.
 constexpr std::int64_t kRecent_ns = 10'000'000;
 constexpr std::size_t kWaitingStack = 32 << 10;
-/// A copy of a stack from this size on may be one that the kernel cut; what is read behind it at most.
+/// A copy of a stack from this size on may be one that the kernel cut; what is read behind it at
+/// most.
 constexpr std::size_t kWholeCopy = 30 << 10, kBeyond = 192 << 10;
 constexpr std::size_t kFlushItems = 8192;
 
@@ -46,11 +47,13 @@ std::uint64_t as_number(Kind kind) {
 }  // namespace
 
 bool is_in_time(const Sample& sample, std::int64_t now_ns) {
-  const std::int64_t moment_ns = sample.stayed && sample.preempted_ns >= 0 ? sample.preempted_ns : now_ns;
+  const std::int64_t moment_ns =
+      sample.stayed && sample.preempted_ns >= 0 ? sample.preempted_ns : now_ns;
   return moment_ns - sample.at_ns < (sample.stayed ? kLateOnCore_ns : kLate_ns);
 }
 
-Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks)
+Sampler::Sampler(BlockFile file, std::string description, std::uint64_t most_bytes,
+                 std::size_t most_stacks)
     : file_(std::move(file)), most_bytes_(most_bytes), most_stacks_(most_stacks) {
   file_.put(wire::cpu::Type::kDescription, description, 0);
   // The one frame for what lies beyond a cut.
@@ -76,12 +79,14 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
   if (thread.number != kNone) return thread.number;
   thread.number = ++thread_count_;
   const Process& owner = process(thread.pid);
-  const std::uint32_t own_tid =
-      owner.own_pid == thread.pid
-          ? tid
-          : own_number("/proc/" + std::to_string(thread.pid) + "/task/" + std::to_string(tid) + "/status", tid);
+  const std::uint32_t own_tid = owner.own_pid == thread.pid
+                                    ? tid
+                                    : own_number("/proc/" + std::to_string(thread.pid) + "/task/" +
+                                                     std::to_string(tid) + "/status",
+                                                 tid);
   thread.own_tid = own_tid;
-  threads_out_.item(thread.pid, tid, owner.own_pid, own_tid, thread.name.empty() ? owner.name : thread.name);
+  threads_out_.item(thread.pid, tid, owner.own_pid, own_tid,
+                    thread.name.empty() ? owner.name : thread.name);
   // One that was not seen yet comes with no more than its number: chains of creators are of no use.
   const auto creator = threads_.find(thread.creator);
   if (thread.creator == 0 || creator == threads_.end()) return thread.number;
@@ -94,7 +99,8 @@ std::uint32_t Sampler::number_of(Thread& thread, std::uint32_t tid) {
 void Sampler::mapped(const Mapped& mapped) {
   if (!mapped.executable) return;
   Space& space = process(mapped.pid).space;
-  space.map({mapped.start, mapped.start + mapped.length, mapped.offset, &modules_.find(mapped.path, mapped.pid)});
+  space.map({mapped.start, mapped.start + mapped.length, mapped.offset,
+             &modules_.find(mapped.path, mapped.pid)});
   forgot_code_ |= space.forgot();
 }
 
@@ -148,14 +154,16 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
     wait_ended(gone, task.tid, at_ns);
     short_lives_ += gone.born ? 1 : 0;
     if (gone.on_since_ns >= 0) gone.ran_ns += at_ns - gone.on_since_ns;
-    if (gone.born && !gone.sampled && at_ns >= from_ns_) ++short_threads_, short_threads_ns_ += gone.ran_ns;
+    if (gone.born && !gone.sampled && at_ns >= from_ns_)
+      ++short_threads_, short_threads_ns_ += gone.ran_ns;
     threads_.erase(at);
   }
   const auto owner = processes_.find(task.pid);
   if (owner == processes_.end()) return;
   owner->second.main_ended |= task.tid == task.pid;  // others may run on
-  if (owner->second.main_ended &&
-      std::ranges::none_of(threads_, [&](const auto& each) { return each.second.pid == task.pid; })) {
+  if (owner->second.main_ended && std::ranges::none_of(threads_, [&](const auto& each) {
+        return each.second.pid == task.pid;
+      })) {
     put_process(task.pid, owner->second, at_ns);
     processes_.erase(owner);
   }
@@ -163,11 +171,14 @@ void Sampler::ended(const Task& task, std::int64_t at_ns) {
 
 // The program's own first process was forked before its events were on: it begins with the file.
 void Sampler::put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns) {
-  const bool again = process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
+  const bool again =
+      process.name.empty() && process.start_ns < 0;  // its last thread leaves the CPU after its end
   if (full_ || pid == 0 || again || at_ns < from_ns_) return;
-  const std::int64_t start_ns = process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
+  const std::int64_t start_ns =
+      process.start_ns >= 0 ? std::max(process.start_ns, from_ns_) : begun_ns_;
   processes_out_.item(pid, process.parent_pid, static_cast<std::uint64_t>(start_ns),
-                      static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns)), process.name);
+                      static_cast<std::uint64_t>(std::max<std::int64_t>(0, at_ns - start_ns)),
+                      process.name);
 }
 
 void Sampler::leaves(const Sample& sample) {
@@ -184,7 +195,9 @@ void Sampler::leaves(const Sample& sample) {
 WaitKind Sampler::kind_of(const Process& process, const std::optional<SystemCall>& call) {
   if (!call) return WaitKind::kIo;
   const WaitKind kind = kind_of_call(*call);
-  return kind == WaitKind::kLock && process.python && process.python->holds(call->first) ? WaitKind::kGil : kind;
+  return kind == WaitKind::kLock && process.python && process.python->holds(call->first)
+             ? WaitKind::kGil
+             : kind;
 }
 
 void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool preempted) {
@@ -221,21 +234,23 @@ void Sampler::wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns) 
   if (full_ || at_ns <= since) return;
   const std::uint32_t number = number_of(thread, tid);
   // One that began before the window in which it ended was seen whole, or is as long as it seems.
-  const std::uint64_t stands_for_more = thinned_ && since >= window_ns_ ? wire::cpu::kStandsForMore : 0;
+  const std::uint64_t stands_for_more =
+      thinned_ && since >= window_ns_ ? wire::cpu::kStandsForMore : 0;
   waits_out_.item(At{since}, static_cast<std::uint64_t>(at_ns - since), number - 1,
                   as_number(thread.kind) | stands_for_more, thread.stack);
   if (thread.holder != kNone) holders_out_.item(At{since}, number - 1, thread.holder - 1);
   if (waits_out_.items() >= kFlushItems) flush();
 }
 
-// Switches come too fast to record them all: they are recorded for short windows. A thread that switched within the
-// window that ends here is taken to go on as it did, at a scale; one that only slept goes on sleeping, until a switch
-// or a sample tells otherwise.
+// Switches come too fast to record them all: they are recorded for short windows. A thread that
+// switched within the window that ends here is taken to go on as it did, at a scale; one that only
+// slept goes on sleeping, until a switch or a sample tells otherwise.
 void Sampler::watching_ends(std::int64_t at_ns) {
   blind_since_ns_ = at_ns;
   for (auto& [tid, known] : threads_) {
     known.on_since_ns = -1;
-    known.left_out = known.out_since_ns >= 0 && known.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
+    known.left_out =
+        known.out_since_ns >= 0 && known.switched_ns >= std::max(window_ns_, at_ns - kRecent_ns);
     if (known.left_out) wait_ended(known, tid, at_ns);
   }
 }
@@ -250,14 +265,16 @@ void Sampler::watching_begins(std::int64_t at_ns) {
 }
 
 std::uint32_t Sampler::native_frame(const Place& place) {
-  const auto [at, added] = frames_.try_emplace({place.module->number + 1u, place.address}, frame_count_);
+  const auto [at, added] =
+      frames_.try_emplace({place.module->number + 1u, place.address}, frame_count_);
   if (!added) return at->second;
   frames_out_.item(as_number(FrameKind::kNative), place.module->number + 1u, place.address);
   return frame_count_++;
 }
 
 std::uint32_t Sampler::below(std::uint32_t parent, std::uint32_t frame) {
-  const auto [at, added] = stacks_.try_emplace(std::uint64_t{parent} << 32 | frame, stack_count_ + 1);
+  const auto [at, added] =
+      stacks_.try_emplace(std::uint64_t{parent} << 32 | frame, stack_count_ + 1);
   if (!added) return at->second;
   stacks_out_.item(parent, frame);
   return ++stack_count_;
@@ -266,8 +283,8 @@ std::uint32_t Sampler::below(std::uint32_t parent, std::uint32_t frame) {
 std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) {
   std::uint32_t& known = code.frames[line];
   if (known != 0) return known;
-  const auto [at, added] =
-      python_frames_.try_emplace(fmt::format("{}\n{}\n{}\n{}", code.name, code.file, code.line, line), frame_count_);
+  const auto [at, added] = python_frames_.try_emplace(
+      fmt::format("{}\n{}\n{}\n{}", code.name, code.file, code.line, line), frame_count_);
   known = at->second;
   if (!added) return at->second;
   if (line > 0) lines_out_.item(frame_count_, line);
@@ -279,7 +296,8 @@ std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) 
 void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_ns) {
   if (process.python || now_ns < process.look_again_ns) return;
   const std::int64_t old_ns = now_ns - exec_ns_;
-  process.look_again_ns = now_ns + (old_ns < 2'000'000'000 ? 20'000'000 : 200'000'000);  // it may not have begun
+  process.look_again_ns =
+      now_ns + (old_ns < 2'000'000'000 ? 20'000'000 : 200'000'000);  // it may not have begun
   std::string why;
   process.python = Python::find(process.space, pid, why);
   const auto note = [](std::vector<std::string>& list, const std::string& text) {
@@ -293,20 +311,23 @@ void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_
   if (process.python) note(python_versions_, process.python->version());
 }
 
-void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns) {
+void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid,
+                          std::int64_t now_ns) {
   python_.clear();
   unread_ = false;
   find_python(process, pid, now_ns);
   if (!process.python) return;
   number_of(thread, tid);
-  // Also one that Python does not know (yet): stack_of() asks whether it is in the interpreter's loop.
+  // Also one that Python does not know (yet): stack_of() asks whether it is in the interpreter's
+  // loop.
   unread_ = process.python->frames(thread.own_tid, python_) != Python::Reading::kRead;
 }
 
-// Python frames come in groups, each of one call of the interpreter's loop, and take its place in the native chain. The
-// outermost belong together: what changed between the sample and the reading is the inner end. Other frames of the
-// interpreter say nothing, but for those behind the innermost loop: what it is busy with. Where the Python frames were
-// not read the loops are in the chain all the same, so that its other frames stand where they stand in others.
+// Python frames come in groups, each of one call of the interpreter's loop, and take its place in
+// the native chain. The outermost belong together: what changed between the sample and the reading
+// is the inner end. Other frames of the interpreter say nothing, but for those behind the innermost
+// loop: what it is busy with. Where the Python frames were not read the loops are in the chain all
+// the same, so that its other frames stand where they stand in others.
 std::uint32_t Sampler::stack_of(const Process& process) {
   if (crowded()) return below(kNone, 0);
   const Python* python = python_.empty() && !unread_ ? nullptr : process.python.get();
@@ -317,18 +338,21 @@ std::uint32_t Sampler::stack_of(const Process& process) {
     for (const PythonFrame& frame : python_) groups += frame.entry ? 1 : 0;
     unread_ = unread_ && loops > 0;
   }
-  // Where code of a JIT compiler was passed, frames of the loop may be among those that were: it is cut, and does not
-  // say so.
+  // Where code of a JIT compiler was passed, frames of the loop may be among those that were: it is
+  // cut, and does not say so.
   const bool cut = unwound_.cut || (unwound_.guessed && !unread_ && groups > loops);
   std::uint32_t stack = cut ? below(kNone, 0) : kNone;
-  std::uint32_t last = kNone;                           // the frame that was put last, of those that were not read
-  std::size_t next = unread_ ? loops : python_.size();  // Python frames from here on are in the chain
+  std::uint32_t last = kNone;  // the frame that was put last, of those that were not read
+  std::size_t next =
+      unread_ ? loops : python_.size();  // Python frames from here on are in the chain
   const auto group = [&] {
     if (unread_) {
-      if (const std::uint32_t frame = python_frame(not_read_, 0); frame != last) stack = below(stack, last = frame);
+      if (const std::uint32_t frame = python_frame(not_read_, 0); frame != last)
+        stack = below(stack, last = frame);
       return;
     }
-    for (bool first = true; next > 0 && (first || !python_[next - 1].entry) && next-- > 0; first = false)
+    for (bool first = true; next > 0 && (first || !python_[next - 1].entry) && next-- > 0;
+         first = false)
       stack = below(stack, python_frame(*python_[next].code, python_[next].line));
   };
   // A chain that was cut lacks the outer loops.
@@ -339,7 +363,8 @@ std::uint32_t Sampler::stack_of(const Process& process) {
       group();
       continue;
     }
-    const Place place = place_of(process.space, process.python ? process.python->named(address) : address);
+    const Place place =
+        place_of(process.space, process.python ? process.python->named(address) : address);
     if (place.module == nullptr) continue;
     const bool outer = python != nullptr && loops > 0 && i > inner_native;
     if (outer && (place.module == python->module() || !place.module->file())) continue;
@@ -410,7 +435,8 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
     why += (why.empty() ? "" : "; ") + base::join(names, ", ") + ": ";
     if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP)
       why +=
-          "this machine does not provide this counter (few virtual machines do); --cpu-counters software works "
+          "this machine does not provide this counter (few virtual machines do); --cpu-counters "
+          "software works "
           "anywhere";
     else if (error == EACCES || error == EPERM)
       why += "it counts in the kernel, which kernel.perf_event_paranoid forbids (set it to 1)";
@@ -425,17 +451,18 @@ void Sampler::read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most
   constexpr std::size_t kPage = 4096;
   std::vector<iovec> pages;  // a page that is not there ends the reading
   for (std::size_t bytes = 0; bytes < most; bytes += pages.back().iov_len)
-    pages.push_back(
-        {reinterpret_cast<void*>(from + bytes), std::min(kPage - ((from + bytes) & (kPage - 1)), most - bytes)});
+    pages.push_back({reinterpret_cast<void*>(from + bytes),
+                     std::min(kPage - ((from + bytes) & (kPage - 1)), most - bytes)});
   const std::size_t before = stack_.size();
   stack_.resize(before + most);
   const iovec local{stack_.data() + before, most};
-  const ssize_t read = ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, pages.data(), pages.size(), 0);
+  const ssize_t read =
+      ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, pages.data(), pages.size(), 0);
   stack_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
 }
 
-// Frames that the kernel's copy of the stack does not reach (64 KiB at most; a call of cuBLASLt takes more) are far
-// from what runs, and are read as Python's are.
+// Frames that the kernel's copy of the stack does not reach (64 KiB at most; a call of cuBLASLt
+// takes more) are far from what runs, and are read as Python's are.
 void Sampler::unwind_further(const Space& space, const Sample& sample) {
   stack_.assign(sample.stack.begin(), sample.stack.end());
   read_stack(sample.pid, sample.values[kRsp] + stack_.size(), kBeyond);
@@ -449,7 +476,8 @@ void Sampler::unwind_further(const Space& space, const Sample& sample) {
 bool Sampler::ask(Thread& waiting, std::uint32_t tid) {
   const auto call = system_call_of(waiting.pid, tid);
   if (!call) return false;
-  if (waiting.path != 0 && call->place == waiting.registers[kRip] && call->stack_pointer == waiting.registers[kRsp])
+  if (waiting.path != 0 && call->place == waiting.registers[kRip] &&
+      call->stack_pointer == waiting.registers[kRsp])
     calls_.learn(waiting.path, call->number);
   waiting.path = 0;
   waiting.call = call;
@@ -467,7 +495,8 @@ void Sampler::ask_for_calls() {
   ask_.clear();
 }
 
-// A mutex of pthreads notes the thread that has it behind its futex, the GIL its last holder before its own.
+// A mutex of pthreads notes the thread that has it behind its futex, the GIL its last holder before
+// its own.
 void Sampler::find_holder(Thread& waiting) {
   if (!waiting.call || waiting.holder != kNone) return;
   const Process& owner = process(waiting.pid);
@@ -565,30 +594,36 @@ void Sampler::flush() {
   }
 }
 
-void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
-                     std::span<const CounterTotal> totals) {
+void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache,
+                     std::int64_t own_cpu_ns, std::span<const CounterTotal> totals) {
   if (blind_since_ns_ >= 0) watching_begins(now_ns);
   for (auto& [tid, waiting] : threads_) wait_ended(waiting, tid, now_ns);
   for (const auto& [pid, process] : processes_) put_process(pid, process, now_ns);
   flush();
   Packer sums;
-  for (const CounterTotal& total : totals) sums.item(total.count, total.running_ns, total.possible_ns);
+  for (const CounterTotal& total : totals)
+    sums.item(total.count, total.running_ns, total.possible_ns);
   put(wire::cpu::kTotals, sums);
   if (crowded()) file_.event(wire::cpu::kBounded, "too many distinct stacks", 1);
-  if (forgot_code_ || modules_.crowded()) file_.event(wire::cpu::kBounded, "too many distinct code addresses", 1);
+  if (forgot_code_ || modules_.crowded())
+    file_.event(wire::cpu::kBounded, "too many distinct code addresses", 1);
   if (python_lost_ > 0)
-    file_.event(wire::cpu::kPythonLate, std::to_string(python_due_), static_cast<std::uint32_t>(python_lost_));
+    file_.event(wire::cpu::kPythonLate, std::to_string(python_due_),
+                static_cast<std::uint32_t>(python_lost_));
   if (short_threads_ > 0)
     file_.event(wire::cpu::kShortThreads, std::to_string(short_threads_ns_),
                 static_cast<std::uint32_t>(short_threads_));
-  if (throttled_ > 0) file_.event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
+  if (throttled_ > 0)
+    file_.event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
   for (const std::string& why : python_unread_) file_.event(wire::cpu::kPythonUnread, why, 1);
   name_frames(cache);
   std::string python;
-  for (const std::string& version : python_versions_) python += "python " + version + " structures\n";
+  for (const std::string& version : python_versions_)
+    python += "python " + version + " structures\n";
   file_.put(wire::samples::Type::kEnd,
-            "cpu_ns " + std::to_string(own_cpu_ns) + "\nlost " + std::to_string(lost_) + "\nsamples " +
-                std::to_string(samples_) + "\npython_late " + std::to_string(python_lost_) + "\n" + python,
+            "cpu_ns " + std::to_string(own_cpu_ns) + "\nlost " + std::to_string(lost_) +
+                "\nsamples " + std::to_string(samples_) + "\npython_late " +
+                std::to_string(python_lost_) + "\n" + python,
             0);
 }
 
@@ -604,7 +639,8 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     std::size_t unnamed = 0;
     const auto named = names_of_module(module, addresses, cache, unnamed);
     if (unnamed > 0)
-      file_.event(wire::cpu::kBounded, "naming functions of " + module.path + " exceeds its memory or time limit", 1);
+      file_.event(wire::cpu::kBounded,
+                  "naming functions of " + module.path + " exceeds its memory or time limit", 1);
     Packer out;
     const auto told = [&] {
       put(wire::cpu::kSymbols, out);

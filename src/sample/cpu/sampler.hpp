@@ -1,5 +1,5 @@
-// What the kernel's records of a program come to: numbered threads, modules, frames, stacks, samples and waits in a
-// stream.
+// What the kernel's records of a program come to: numbered threads, modules, frames, stacks,
+// samples and waits in a stream.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,11 @@ namespace rangescope::sample::cpu {
 
 class Sampler final : public Sink {
  public:
-  static constexpr std::size_t kMostStacks = 2'000'000;  ///< and frames: they are kept until the end
-  static constexpr std::size_t kMostText = 32 << 20;     ///< of Python's functions
-  Sampler(BlockFile file, std::string description, std::uint64_t most_bytes, std::size_t most_stacks = kMostStacks);
+  static constexpr std::size_t kMostStacks =
+      2'000'000;                                      ///< and frames: they are kept until the end
+  static constexpr std::size_t kMostText = 32 << 20;  ///< of Python's functions
+  Sampler(BlockFile file, std::string description, std::uint64_t most_bytes,
+          std::size_t most_stacks = kMostStacks);
   ~Sampler() override;
 
   void sample(const Sample& sample) override;
@@ -45,22 +47,28 @@ class Sampler final : public Sink {
 
   /// Which counters there are, before anything else; those with an errno are not counted, and why.
   void describe(std::span<const CounterEvent> counters, std::span<const int> refused);
-  // A program that runs already: nothing counts until its window begins, and what was before it is told here.
+  // A program that runs already: nothing counts until its window begins, and what was before it is
+  // told here.
   void waits_for_window() { from_ns_ = INT64_MAX; }
   /// Threads that came and went meanwhile.
   [[nodiscard]] std::uint64_t short_lives() const { return short_lives_; }
   [[nodiscard]] bool knows(std::uint32_t tid) const { return threads_.contains(tid); }
   void found(std::uint32_t pid, std::uint32_t parent_pid, std::string_view name);
-  void found_thread(const Task& task, std::string_view name) { thread(task.pid, task.tid).name = name; }
-  /// From then on; `asleep` asks which threads wait, where their switches will tell when they go on.
+  void found_thread(const Task& task, std::string_view name) {
+    thread(task.pid, task.tid).name = name;
+  }
+  /// From then on; `asleep` asks which threads wait, where their switches will tell when they go
+  /// on.
   void window_begins(std::int64_t at_ns, const std::function<bool(const Task&)>& asleep);
-  /// Samples may be handled some milliseconds late: no Python runs, whose frames would be others by then, no stack is
-  /// larger than its copy, and no program was started just now.
-  [[nodiscard]] bool patient(std::int64_t now_ns) const { return !prompt_ && now_ns - exec_ns_ > kSettled_ns; }
+  /// Samples may be handled some milliseconds late: no Python runs, whose frames would be others by
+  /// then, no stack is larger than its copy, and no program was started just now.
+  [[nodiscard]] bool patient(std::int64_t now_ns) const {
+    return !prompt_ && now_ns - exec_ns_ > kSettled_ns;
+  }
   /// Asks for the system call of waits that nothing told, while they last.
   void ask_for_calls();
-  /// Looks at threads that wait for a while: in which system call, called by whom. True where one runs, or was not
-  /// looked at: another wait may begin, or end, at any time.
+  /// Looks at threads that wait for a while: in which system call, called by whom. True where one
+  /// runs, or was not looked at: another wait may begin, or end, at any time.
   bool look_at_waits(std::int64_t now_ns);
   /// Switches are not recorded from then on, and again.
   void watching_ends(std::int64_t at_ns);
@@ -76,7 +84,7 @@ class Sampler final : public Sink {
  private:
   static constexpr std::int64_t kSettled_ns = 300'000'000;
   static constexpr std::size_t kMostAsked = 16;  ///< each costs some microseconds
-  static constexpr std::uint32_t kNone = 0;      ///< numbers below are one more than those in the file
+  static constexpr std::uint32_t kNone = 0;  ///< numbers below are one more than those in the file
   struct Process {
     Space space;
     std::string name;
@@ -98,8 +106,10 @@ class Sampler final : public Sink {
     std::int64_t on_since_ns = -1, ran_ns = 0;  ///< of its time on a core, until its first sample
     bool born = false, sampled = false;         ///< its start was seen
     bool preempted = false, looked = false;
-    bool left_out = false;                    ///< it had left its core when the watching ended
-    bool told = false, by_registers = false;  ///< the registers that it left with are known: of its next wait, of this
+    bool left_out = false;  ///< it had left its core when the watching ended
+    bool told = false,
+         by_registers =
+             false;  ///< the registers that it left with are known: of its next wait, of this
     std::uint64_t registers[kRegisters] = {};
     std::optional<SystemCall> call;  ///< that it left in
     std::uint64_t path = 0;          ///< SystemCalls::learn()
@@ -126,7 +136,8 @@ class Sampler final : public Sink {
   /// Looks whether the process is a Python, now and then.
   void find_python(Process& process, std::uint32_t pid, std::int64_t now_ns);
   /// Reads the Python frames of a thread into `python_`, where there are any.
-  void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid, std::int64_t now_ns);
+  void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid,
+                   std::int64_t now_ns);
   /// The stack's number, of the chains in `unwound_` and `python_`.
   void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
   void unwind_further(const Space& space, const Sample& sample);
@@ -152,23 +163,27 @@ class Sampler final : public Sink {
   std::unordered_map<std::uint32_t, Process> processes_;
   std::unordered_map<std::uint32_t, Thread> threads_;
   std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
-  std::unordered_map<std::string, std::uint32_t> python_frames_;  ///< by text and line; one Python or many
+  std::unordered_map<std::string, std::uint32_t>
+      python_frames_;  ///< by text and line; one Python or many
   std::unordered_map<std::uint64_t, std::uint32_t> stacks_;
   std::int64_t exec_ns_ = now_ns();
-  std::int64_t begun_ns_ = now_ns(), from_ns_ = INT64_MIN;  ///< what was before `from` does not count
+  std::int64_t begun_ns_ = now_ns(),
+               from_ns_ = INT64_MIN;  ///< what was before `from` does not count
   std::uint32_t thread_count_ = 0, frame_count_ = 0, stack_count_ = 0, modules_written_ = 0;
   std::uint64_t lost_ = 0, throttled_ = 0, samples_ = 0;
   std::uint64_t short_threads_ = 0;    ///< that ended before their first sample,
   std::int64_t short_threads_ns_ = 0;  ///< and what they used of the CPU
   std::uint64_t short_lives_ = 0;
-  std::uint64_t python_due_ = 0, python_lost_ = 0;  ///< samples of Python code; without its functions
-  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_, blind_out_,
-      creators_out_, holders_out_, processes_out_, lines_out_;
+  std::uint64_t python_due_ = 0,
+                python_lost_ = 0;  ///< samples of Python code; without its functions
+  wire::cpu::Packer threads_out_, frames_out_, stacks_out_, samples_out_, waits_out_, counts_out_,
+      blind_out_, creators_out_, holders_out_, processes_out_, lines_out_;
   bool thinned_ = false;              ///< switches are or were left out for a while
   std::int64_t window_ns_ = 0;        ///< since then they are watched
   std::int64_t blind_since_ns_ = -1;  ///< since then they are not; -1: they are
   SystemCalls calls_;
-  std::vector<std::uint32_t> ask_;  ///< threads whose system call nothing told, or that wait for a lock
+  std::vector<std::uint32_t>
+      ask_;  ///< threads whose system call nothing told, or that wait for a lock
   Unwound unwound_, longer_;
   std::vector<PythonFrame> python_;
   bool unread_ = false;  ///< the thread may run Python code whose frames are not in `python_`

@@ -67,8 +67,9 @@ void Space::forget(bool files) {
   for (const auto& [start, area] : areas_) numbers.push_back(area.number);
   const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
   std::nth_element(numbers.begin(), middle, numbers.end());
-  std::erase_if(
-      areas_, [&](const auto& each) { return each.second.number < *middle && (files || !each.second.module->file()); });
+  std::erase_if(areas_, [&](const auto& each) {
+    return each.second.number < *middle && (files || !each.second.module->file());
+  });
 }
 
 const Area* Space::find(std::uint64_t address) const {

@@ -20,7 +20,8 @@ struct Module {
   std::uint32_t number = 0;
   std::string path;
   std::uint32_t pid = 0;  ///< one that maps it
-  /// Its tables, opened when they are first asked for: most files of a program never show in a chain. Null for none.
+  /// Its tables, opened when they are first asked for: most files of a program never show in a
+  /// chain. Null for none.
   [[nodiscard]] Tables* tables();
   [[nodiscard]] const Tables* opened() const { return tables_.get(); }
   [[nodiscard]] bool file() const { return path.starts_with('/') && !path.starts_with("//"); }
@@ -30,8 +31,8 @@ struct Module {
   bool tried_ = false;
 };
 
-/// A file is one module, however many processes map it. What is mapped under ever new names is one module from some
-/// point on, which has no names.
+/// A file is one module, however many processes map it. What is mapped under ever new names is one
+/// module from some point on, which has no names.
 class Modules {
  public:
   static constexpr std::size_t kMost = 32 << 10, kMostText = 4 << 20;
@@ -52,8 +53,8 @@ struct Area {
   std::uint64_t number = 0;  ///< in order of mapping
 };
 
-/// The kernel does not tell what was unmapped: of a program that maps code at ever new places, the older half of it is
-/// forgotten when there are kMost places, memory without a file first.
+/// The kernel does not tell what was unmapped: of a program that maps code at ever new places, the
+/// older half of it is forgotten when there are kMost places, memory without a file first.
 class Space {
  public:
   static constexpr std::size_t kMost = 64 << 10;

@@ -20,7 +20,8 @@ using wire::cpu::WaitKind;
 
 /// Of a return address: what comes before it and its call is looked through.
 constexpr std::size_t kCode = 24;
-/// As deep as paths must be known to tell system calls apart: Go's Syscall6 has two callers between it and read().
+/// As deep as paths must be known to tell system calls apart: Go's Syscall6 has two callers between
+/// it and read().
 constexpr std::size_t kPath = 4;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -118,7 +119,8 @@ long number_in_code(std::span<const unsigned char> code) {
   const std::size_t end = code.size();
   if (end < 7 || code[end - 2] != 0x0f || code[end - 1] != 0x05) return -1;  // syscall
   const auto is = [&](std::size_t at, std::initializer_list<unsigned char> bytes) {
-    return at + bytes.size() <= end - 2 && std::equal(bytes.begin(), bytes.end(), code.begin() + static_cast<long>(at));
+    return at + bytes.size() <= end - 2 &&
+           std::equal(bytes.begin(), bytes.end(), code.begin() + static_cast<long>(at));
   };
   for (std::size_t at = end - 2; at-- > 0;) {
     if (code[at] == 0xb8 && at + 5 <= end - 2) {  // mov $number, %eax
@@ -127,15 +129,18 @@ long number_in_code(std::span<const unsigned char> code) {
       if (number < 1024) return static_cast<long>(number);
     }
     if (is(at, {0x31, 0xc0}) || is(at, {0x33, 0xc0})) return 0;  // xor %eax, %eax
-    // What sets it from another register, or is no longer the same stretch of code: mov to %rax, ret.
+    // What sets it from another register, or is no longer the same stretch of code: mov to %rax,
+    // ret.
     if (is(at, {0x89, 0xf8}) || is(at, {0x89, 0xf0}) || code[at] == 0xc3) return -1;
   }
   return -1;
 }
 
 std::optional<SystemCall> system_call_of(std::uint32_t pid, std::uint32_t tid) {
-  const std::string place = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/syscall";
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(place.c_str(), "re"), &std::fclose);
+  const std::string place =
+      "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/syscall";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(place.c_str(), "re"),
+                                                             &std::fclose);
   char line[256];
   if (!file || std::fgets(line, sizeof line, file.get()) == nullptr) return std::nullopt;
   SystemCall call;
@@ -144,17 +149,19 @@ std::optional<SystemCall> system_call_of(std::uint32_t pid, std::uint32_t tid) {
     return call;
   }
   // number, six arguments, stack pointer, address; "running" where it runs again
-  if (std::sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64, &call.number, &call.first,
-                  &call.second, &call.stack_pointer, &call.place) != 5)
+  if (std::sscanf(line, "%ld %" SCNx64 " %" SCNx64 " %*s %*s %*s %*s %" SCNx64 " %" SCNx64,
+                  &call.number, &call.first, &call.second, &call.stack_pointer, &call.place) != 5)
     return std::nullopt;
   return call;
 }
 
-std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& sample, std::uint64_t& path) {
+std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& sample,
+                                          std::uint64_t& path) {
   path = 0;
   const std::uint64_t place = sample.values[kRip];
   // What the kernel's entry puts where the result will be.
-  if (!sample.registers || sample.values[0] != static_cast<std::uint64_t>(-ENOSYS)) return std::nullopt;
+  if (!sample.registers || sample.values[0] != static_cast<std::uint64_t>(-ENOSYS))
+    return std::nullopt;
   SystemCall call{-1, sample.values[kRdi], sample.values[kRsi], sample.values[kRsp], place};
   const Place in_file = place_of(space, place);
   if (in_file.module == nullptr) return call;
@@ -162,9 +169,11 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
   auto known = places_.find(key);
   if (known == places_.end()) {
     unsigned char code[kCode];
-    const iovec local{code, sizeof code}, remote{reinterpret_cast<void*>(place - sizeof code), sizeof code};
-    if (places_.size() >= kMost || ::process_vm_readv(static_cast<pid_t>(sample.pid), &local, 1, &remote, 1, 0) !=
-                                       static_cast<ssize_t>(sizeof code))
+    const iovec local{code, sizeof code},
+        remote{reinterpret_cast<void*>(place - sizeof code), sizeof code};
+    if (places_.size() >= kMost ||
+        ::process_vm_readv(static_cast<pid_t>(sample.pid), &local, 1, &remote, 1, 0) !=
+            static_cast<ssize_t>(sizeof code))
       return call;
     const long number = number_in_code(code);
     known = places_.emplace(key, number < 0 ? kElsewhere : number).first;
@@ -174,7 +183,8 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
   call.number = -1;
   path = kUnlearned;
   unwind(space, sample, unwound_);
-  // Up to who called into the file that makes the system call: libc's functions call no others from one place.
+  // Up to who called into the file that makes the system call: libc's functions call no others from
+  // one place.
   std::uint64_t hash = kUnlearned;
   bool left = false;
   for (std::size_t i = 0; i < unwound_.addresses.size() && !left && i < kPath; ++i) {

@@ -60,7 +60,8 @@ base::Error no_such(std::uint32_t pid) {
   if (::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM)
     return {Code::kPermission, "/proc does not show " + which + " (hidepid)", {}, "Attach as root"};
   std::error_code error;
-  const bool inside = std::filesystem::read_symlink("/proc/self/ns/pid", error) != kOuterNamespace && !error;
+  const bool inside =
+      std::filesystem::read_symlink("/proc/self/ns/pid", error) != kOuterNamespace && !error;
   return {Code::kNoInput,
           "there is no " + which,
           {},
@@ -71,17 +72,20 @@ base::Error no_such(std::uint32_t pid) {
 base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) {
   const std::string which = "process " + std::to_string(pid),
                     cure = "As root: sudo rangescope attach " + which.substr(8);
-  const auto others = std::ranges::find_if(users, [](std::uint64_t user) { return user != ::geteuid(); });
+  const auto others =
+      std::ranges::find_if(users, [](std::uint64_t user) { return user != ::geteuid(); });
   if (others == users.end())
     return {Code::kPermission,
             which +
-                " cannot be inspected: it has privileges that this user lacks (set-user-id, capabilities), or called "
+                " cannot be inspected: it has privileges that this user lacks (set-user-id, "
+                "capabilities), or called "
                 "prctl(PR_SET_DUMPABLE)",
             {},
             cure};
   const passwd* owner = ::getpwuid(static_cast<uid_t>(*others));
   return {Code::kPermission,
-          which + " belongs to another user (" + (owner != nullptr ? owner->pw_name : std::to_string(*others)) + ")",
+          which + " belongs to another user (" +
+              (owner != nullptr ? owner->pw_name : std::to_string(*others)) + ")",
           {},
           cure};
 }
@@ -91,7 +95,8 @@ std::string unread_reason(std::uint32_t pid) {
   if (can_open(folder_of(pid) + "/mem")) return {};
   const std::string why = std::strerror(errno);
   const auto scope = base::read_file("/proc/sys/kernel/yama/ptrace_scope");
-  if (!scope || base::trim(*scope) == "0") return "the memory of process " + std::to_string(pid) + " is closed: " + why;
+  if (!scope || base::trim(*scope) == "0")
+    return "the memory of process " + std::to_string(pid) + " is closed: " + why;
   return "kernel.yama.ptrace_scope is " + std::string(base::trim(*scope)) +
          ", so its memory cannot be read (as root it can; sysctl kernel.yama.ptrace_scope=0)";
 }
@@ -103,24 +108,30 @@ base::Result<Target> find_target(std::uint32_t pid) {
   const auto found = base::process_at(static_cast<pid_t>(pid));
   if (!found) return tl::make_unexpected(no_such(pid));
   if (found->kernel)
-    return base::fail(Code::kUsage, which + " is a thread of the kernel", {}, "Name a program's process");
+    return base::fail(Code::kUsage, which + " is a thread of the kernel", {},
+                      "Name a program's process");
   if (found->state == 'Z' || found->state == 'X')
-    return base::fail(Code::kNoInput, "process " + which + " has ended (a zombie)", {}, "Name a process that runs");
+    return base::fail(Code::kNoInput, "process " + which + " has ended (a zombie)", {},
+                      "Name a process that runs");
   const std::string status = base::read_file(folder + "/status").value_or("");
   if (const auto of = numbers_of(status, "Tgid:\t"); !of.empty() && of.front() != pid)
-    return base::fail(Code::kUsage, which + " is a thread of process " + std::to_string(of.front()), {},
-                      "Write: rangescope attach " + std::to_string(of.front()));
+    return base::fail(Code::kUsage, which + " is a thread of process " + std::to_string(of.front()),
+                      {}, "Write: rangescope attach " + std::to_string(of.front()));
   if (pid == static_cast<std::uint32_t>(::getpid()))
-    return base::fail(Code::kUsage, "process " + which + " is rangescope itself", {}, "Name another process");
-  if (!can_open(folder + "/maps")) return tl::make_unexpected(refused(pid, numbers_of(status, "Uid:\t")));
+    return base::fail(Code::kUsage, "process " + which + " is rangescope itself", {},
+                      "Name another process");
+  if (!can_open(folder + "/maps"))
+    return tl::make_unexpected(refused(pid, numbers_of(status, "Uid:\t")));
 
   Target target;
   target.pid = pid;
   target.start = found->start;
   timespec up{};
   ::clock_gettime(CLOCK_BOOTTIME, &up);
-  const double begun_s = static_cast<double>(found->start) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const double age_s = static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) * 1e-9 - begun_s;
+  const double begun_s =
+      static_cast<double>(found->start) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double age_s =
+      static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) * 1e-9 - begun_s;
   target.age_ns = static_cast<std::int64_t>(std::max(0.0, age_s) * 1e9);
   target.argv = strings_of(folder + "/cmdline");
   if (target.argv.empty()) target.argv = {name_of_thread(pid, pid)};
@@ -152,7 +163,8 @@ std::vector<std::uint32_t> threads_of(std::uint32_t pid) {
   std::vector<std::uint32_t> out;
   std::error_code error;
   std::filesystem::directory_iterator entry(folder_of(pid) + "/task", error);
-  for (const std::filesystem::directory_iterator end; !error && entry != end; entry.increment(error))
+  for (const std::filesystem::directory_iterator end; !error && entry != end;
+       entry.increment(error))
     if (const auto tid = base::to_uint(entry->path().filename().string()))
       out.push_back(static_cast<std::uint32_t>(*tid));
   std::stable_partition(out.begin(), out.end(), [pid](std::uint32_t tid) { return tid == pid; });
@@ -177,11 +189,12 @@ void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) 
     std::uint64_t start = 0, end = 0, offset = 0;
     char rights[8] = {};
     int behind = 0;
-    if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &start, &end,
-                    rights, &offset, &behind) != 4 ||
+    if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n",
+                    &start, &end, rights, &offset, &behind) != 4 ||
         rights[2] != 'x' || end <= start)
       continue;
-    const std::string_view path = line.substr(std::min(static_cast<std::size_t>(behind), line.size()));
+    const std::string_view path =
+        line.substr(std::min(static_cast<std::size_t>(behind), line.size()));
     // Memory without a file has this name in the kernel's records.
     const bool named = path.starts_with('/') || path == "[vdso]";
     each({pid, start, end - start, offset, named ? path : "//anon", true});

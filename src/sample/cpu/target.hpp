@@ -1,5 +1,6 @@
-// A process that runs already, as /proc shows it: whether it may be sampled, and what a recording that begins in the
-// middle of its life cannot learn from the kernel's records. Nothing of it is stopped, changed or written to.
+// A process that runs already, as /proc shows it: whether it may be sampled, and what a recording
+// that begins in the middle of its life cannot learn from the kernel's records. Nothing of it is
+// stopped, changed or written to.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,12 @@ struct Target {
   std::int64_t age_ns = 0;  ///< it has run for so long
   std::vector<std::string> argv, environment;
   std::filesystem::path cwd;
-  std::string unread;  ///< why its memory cannot be read: then Python's functions are missing; "" where it can be
+  std::string unread;  ///< why its memory cannot be read: then Python's functions are missing; ""
+                       ///< where it can be
 };
 
-/// kNoInput: there is no such process, or it has ended; kUsage: a thread, one of the kernel, ourselves; kPermission:
-/// another user's, or one that has more rights than we.
+/// kNoInput: there is no such process, or it has ended; kUsage: a thread, one of the kernel,
+/// ourselves; kPermission: another user's, or one that has more rights than we.
 [[nodiscard]] base::Result<Target> find_target(std::uint32_t pid);
 /// Does it run, with at least one thread?
 [[nodiscard]] bool still_runs(const Target& target);

@@ -15,7 +15,8 @@ constexpr int kMostTrials = 16;
 
 class Walk {
  public:
-  Walk(const Space& space, const Sample& sample) : space_(space), stack_(sample.stack), low_(sample.values[kRsp]) {
+  Walk(const Space& space, const Sample& sample)
+      : space_(space), stack_(sample.stack), low_(sample.values[kRsp]) {
     std::memcpy(values_, sample.values, sizeof values_);
   }
 
@@ -29,31 +30,36 @@ class Walk {
       if (values_[kRip] == 0) return;
       bool made = false;  // by a compiler at run time: no file says anything of its code
       const Row* row = row_at(address, &made);
-      // What only looks like a call, of a signal handler or a new context, returns to the begin of a function.
+      // What only looks like a call, of a signal handler or a new context, returns to the begin of
+      // a function.
       if (call && (row == nullptr || row->signal || row->kind == Row::Kind::kNone))
-        if (const Row* begin = row_at(values_[kRip]); begin != nullptr && begin->kind != Row::Kind::kNone) {
+        if (const Row* begin = row_at(values_[kRip]);
+            begin != nullptr && begin->kind != Row::Kind::kNone) {
           address = values_[kRip];
           row = begin;
         }
       if (row == nullptr) {
-        // A thread's begin may return to nowhere; the first frame may be a jump through a wild pointer.
+        // A thread's begin may return to nowhere; the first frame may be a jump through a wild
+        // pointer.
         out.cut = true;
         return;
       }
       out.addresses.push_back(address);
       if (row->kind == Row::Kind::kOutermost) return;
       out.guessed |= row->kind == Row::Kind::kNone;
-      // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI, AMD64, 3.4.1); in that
-      // of LLVM's compilers at run time (numba, PyTorch's CPU kernels, PostgreSQL) it is a register like others.
+      // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI,
+      // AMD64, 3.4.1); in that of LLVM's compilers at run time (numba, PyTorch's CPU kernels,
+      // PostgreSQL) it is a register like others.
       if (row->kind == Row::Kind::kNone && depth > 0 && values_[kRbp] == 0 && !made) return;
       pointed_ = row->kind == Row::Kind::kNone || (row->frame_steps == 0 && row->base == kRbp);
       if (row->frame_steps == 0 && row->base == kRbp && values_[kRbp] == kUnknownRegister)
         return seek(*row, out, depth);
       const std::uint64_t before = values_[kRsp];
       const bool went = row->kind == Row::Kind::kNone ? by_frame_pointer() : by_row(*row);
-      // The stack of a caller lies above (vfork() takes its return address off first), that of who was interrupted may
-      // be another one.
-      if (!went || (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
+      // The stack of a caller lies above (vfork() takes its return address off first), that of who
+      // was interrupted may be another one.
+      if (!went ||
+          (!row->signal && (values_[kRsp] < before || (values_[kRsp] == before && depth > 0)))) {
         if (made && !sought_) return seek_caller(out, depth);
         out.cut = true;
         return;
@@ -74,22 +80,26 @@ class Walk {
     return tables != nullptr ? &tables->row(place.address) : &kNothing;
   }
   bool load(std::uint64_t address, std::uint64_t& value) const {
-    if (address < low_ || address - low_ > stack_.size() || stack_.size() - (address - low_) < sizeof value)
+    if (address < low_ || address - low_ > stack_.size() ||
+        stack_.size() - (address - low_) < sizeof value)
       return false;
     std::memcpy(&value, stack_.data() + (address - low_), sizeof value);
     return true;
   }
 
-  /// A waiting thread's frame pointer is not known: the first place of the frame that holds what a call and a prologue
-  /// leave, and from where the chain reaches its begin.
+  /// A waiting thread's frame pointer is not known: the first place of the frame that holds what a
+  /// call and a prologue leave, and from where the chain reaches its begin.
   void seek(const Row& row, Unwound& out, std::uint32_t depth) const {
     Unwound rest;
     std::uint64_t caller = 0, back = 0;
     int trials = kMostTrials;
-    for (std::uint64_t at = values_[kRsp]; !sought_ && trials > 0 && at - values_[kRsp] < kMostSought; at += 8) {
+    for (std::uint64_t at = values_[kRsp];
+         !sought_ && trials > 0 && at - values_[kRsp] < kMostSought; at += 8) {
       if (!load(at, caller) || !load(at + 8, back)) break;
       const Row* above = row_at(back - 1);
-      if (above == nullptr || above->kind == Row::Kind::kNone || (above->base == kRbp && caller <= at)) continue;
+      if (above == nullptr || above->kind == Row::Kind::kNone ||
+          (above->base == kRbp && caller <= at))
+        continue;
       --trials;
       Walk trial(*this);
       trial.sought_ = true;
@@ -105,13 +115,15 @@ class Walk {
     out.cut = true;
   }
 
-  /// Code that was made at run time has neither tables nor a frame pointer: its caller is the first place of the stack
-  /// that holds a return address into a file's code, and from where the chain reaches its begin.
+  /// Code that was made at run time has neither tables nor a frame pointer: its caller is the first
+  /// place of the stack that holds a return address into a file's code, and from where the chain
+  /// reaches its begin.
   void seek_caller(Unwound& out, std::uint32_t depth) const {
     Unwound rest;
     std::uint64_t back = 0;
     int trials = kMostTrials;
-    for (std::uint64_t at = values_[kRsp]; trials > 0 && at - values_[kRsp] < kMostSought && load(at, back); at += 8) {
+    for (std::uint64_t at = values_[kRsp];
+         trials > 0 && at - values_[kRsp] < kMostSought && load(at, back); at += 8) {
       bool made = false;
       const Row* above = row_at(back - 1, &made);
       if (above == nullptr || made || above->kind != Row::Kind::kNormal) continue;
@@ -132,7 +144,8 @@ class Walk {
   bool by_frame_pointer() {
     const std::uint64_t frame = values_[kRbp];
     std::uint64_t caller = 0, back = 0;
-    if (!load(frame, caller) || !load(frame + 8, back) || space_.find(back - 1) == nullptr) return false;
+    if (!load(frame, caller) || !load(frame + 8, back) || space_.find(back - 1) == nullptr)
+      return false;
     values_[kRbp] = caller;
     values_[kRip] = back;
     values_[kRsp] = frame + 16;
@@ -143,14 +156,18 @@ class Walk {
     std::uint64_t stack[16];
     std::size_t depth = 0;
     for (const Step& step : steps) {
-      const std::size_t taken = step.op <= Step::Op::kFrame ? 0 : step.op <= Step::Op::kDrop ? 1 : 2;
+      const std::size_t taken = step.op <= Step::Op::kFrame  ? 0
+                                : step.op <= Step::Op::kDrop ? 1
+                                                             : 2;
       if (depth < taken || depth == std::size(stack)) return false;
       if (taken == 2) --depth;
       const std::uint64_t right = stack[depth];
       std::uint64_t& top = stack[depth > 0 ? depth - 1 : 0];
       switch (step.op) {
         case Step::Op::kNumber: stack[depth++] = static_cast<std::uint64_t>(step.number); break;
-        case Step::Op::kRegister: stack[depth++] = values_[step.base] + static_cast<std::uint64_t>(step.number); break;
+        case Step::Op::kRegister:
+          stack[depth++] = values_[step.base] + static_cast<std::uint64_t>(step.number);
+          break;
         case Step::Op::kFrame: stack[depth++] = frame; break;
         case Step::Op::kLoad:
           if (!load(top, top)) return false;
@@ -161,7 +178,9 @@ class Walk {
         case Step::Op::kMultiply: top *= right; break;
         case Step::Op::kAnd: top &= right; break;
         case Step::Op::kShift: top = right < 64 ? top << right : 0; break;
-        case Step::Op::kNotLess: top = static_cast<std::int64_t>(top) >= static_cast<std::int64_t>(right); break;
+        case Step::Op::kNotLess:
+          top = static_cast<std::int64_t>(top) >= static_cast<std::int64_t>(right);
+          break;
       }
     }
     if (depth > 0) result = stack[depth - 1];
@@ -181,12 +200,14 @@ class Walk {
       std::uint64_t from = frame + static_cast<std::uint64_t>(std::int64_t{saved.offset});
       bool known = saved.at == At::kFrame;
       if (saved.at == At::kAddress || saved.at == At::kValue)
-        known = steps(all.subspan(static_cast<std::size_t>(saved.offset), saved.count), frame, from);
+        known =
+            steps(all.subspan(static_cast<std::size_t>(saved.offset), saved.count), frame, from);
       if (known && saved.at == At::kValue)
         next[r] = from;
       else if (!known || !load(from, next[r])) {
         if (r == kRip) return false;
-        // Below the stack pointer: an epilogue has taken it back. Else no frame is found by what is unknown.
+        // Below the stack pointer: an epilogue has taken it back. Else no frame is found by what is
+        // unknown.
         if (!known || from >= values_[kRsp]) next[r] = kUnknownRegister;
       }
     }
@@ -212,7 +233,8 @@ void unwind(const Space& space, const Sample& sample, Unwound& out) {
     Walk walk(space, sample);
     walk.run(out);
     if (!out.cut) return;
-    // Frame pointers lead further than the copy of the stack: from the frame where it ended, if it has one.
+    // Frame pointers lead further than the copy of the stack: from the frame where it ended, if it
+    // has one.
     if (!out.addresses.empty() && !walk.pointed()) return;
     while (next < sample.chain.size() && !out.addresses.empty() &&
            sample.chain[next] - (next > 0 ? 1 : 0) != out.addresses.back())
@@ -226,7 +248,8 @@ void unwind(const Space& space, const Sample& sample, Unwound& out) {
     if (place.module == nullptr) return;
     out.addresses.push_back(address);
     Tables* tables = place.module->tables();
-    if (tables != nullptr && tables->row(place.address).kind == Row::Kind::kOutermost) out.cut = false;
+    if (tables != nullptr && tables->row(place.address).kind == Row::Kind::kOutermost)
+      out.cut = false;
   }
 }
 

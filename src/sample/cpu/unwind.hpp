@@ -1,8 +1,9 @@
-// From registers and a copy of the stack to a call chain, by the tables (.eh_frame, .debug_frame) that compilers write
-// for exceptions, for code that keeps no frame pointer. Algorithm: DWARF 5, section 6.4; rows are kept by address, so
-// that a frame costs one look-up after the first time.
+// From registers and a copy of the stack to a call chain, by the tables (.eh_frame, .debug_frame)
+// that compilers write for exceptions, for code that keeps no frame pointer. Algorithm: DWARF 5,
+// section 6.4; rows are kept by address, so that a frame costs one look-up after the first time.
 //
-// Where a place has no tables the frame pointer is tried; where that leads nowhere the chain is cut, and says so.
+// Where a place has no tables the frame pointer is tried; where that leads nowhere the chain is
+// cut, and says so.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +40,11 @@ struct Step {
 /// How the caller's registers follow from a frame's, at one address.
 struct Row {
   enum class Kind : std::uint8_t { kNone, kOutermost, kNormal } kind = Kind::kNone;
-  bool signal = false;       ///< the caller was interrupted: its address is of the instruction itself
+  bool signal = false;  ///< the caller was interrupted: its address is of the instruction itself
   std::uint8_t base = kRsp;  ///< register that the canonical frame address is counted from
   std::int32_t offset = 0;
-  std::uint32_t frame_steps = 0;  ///< where not 0, so many of `steps` give the canonical frame address
+  std::uint32_t frame_steps =
+      0;  ///< where not 0, so many of `steps` give the canonical frame address
   struct Saved {
     enum class At : std::uint8_t {
       kSame,     ///< of the stack pointer: it is the canonical frame address
@@ -72,8 +74,8 @@ class Tables {
     std::uint64_t address = 0, size = 0;
   };
   [[nodiscard]] virtual Symbol symbol(std::string_view name) const = 0;
-  /// Begin and end of what an unwinding entry covers and holds an address: a function, or a part of one that its
-  /// compiler put elsewhere; {0, 0} where none does.
+  /// Begin and end of what an unwinding entry covers and holds an address: a function, or a part of
+  /// one that its compiler put elsewhere; {0, 0} where none does.
   [[nodiscard]] virtual std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) = 0;
   [[nodiscard]] virtual std::string build_id() const = 0;
   /// Of the file as it was opened, also outside the program's container; it stays ours. -1: none.
@@ -84,9 +86,10 @@ class Tables {
 [[nodiscard]] bool has_tables();
 
 struct Unwound {
-  std::vector<std::uint64_t> addresses;  ///< the innermost first; of callers, the byte before the return address
-  bool cut = false;                      ///< it does not reach the thread's begin
-  bool guessed = false;                  ///< code without tables was passed: frames may be missing
+  std::vector<std::uint64_t>
+      addresses;         ///< the innermost first; of callers, the byte before the return address
+  bool cut = false;      ///< it does not reach the thread's begin
+  bool guessed = false;  ///< code without tables was passed: frames may be missing
 };
 
 void unwind(const Space& space, const Sample& sample, Unwound& out);

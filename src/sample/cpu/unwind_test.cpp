@@ -13,7 +13,8 @@
 #include "sample/cpu/space.hpp"
 
 #if defined(__x86_64__)
-// Places of code, none of which runs, with tables as compilers, linkers and hand-written assembler write them.
+// Places of code, none of which runs, with tables as compilers, linkers and hand-written assembler
+// write them.
 asm(R"(
   .text
   nop
@@ -98,9 +99,9 @@ planted:                  # returned to, never called: what begins a context
   nop
   .cfi_endproc
 )");
-extern "C" const char after_call_in_begin[], in_early_return[], behind_early_return[], by_memory[], by_index[],
-    back_in_register[], in_plt[], in_plt_behind_push[], after_call_with_frame_pointer[], in_register_popped[],
-    without_tables[], planted[], in_plt_without_tables[];
+extern "C" const char after_call_in_begin[], in_early_return[], behind_early_return[], by_memory[],
+    by_index[], back_in_register[], in_plt[], in_plt_behind_push[], after_call_with_frame_pointer[],
+    in_register_popped[], without_tables[], planted[], in_plt_without_tables[];
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -122,7 +123,8 @@ class Unwinding : public ::testing::Test {
       unsigned long long start = 0, end = 0, offset = 0;
       if (line.find("r-xp") == std::string::npos || line.find(path) == std::string::npos) continue;
       ASSERT_EQ(std::sscanf(line.c_str(), "%llx-%llx r-xp %llx", &start, &end, &offset), 3);
-      space_.map({start, end, offset, &modules_.find(path, static_cast<std::uint32_t>(::getpid()))});
+      space_.map(
+          {start, end, offset, &modules_.find(path, static_cast<std::uint32_t>(::getpid()))});
     }
   }
 
@@ -174,23 +176,27 @@ TEST_F(Unwinding, ARegisterThatAnEpilogueHasTakenBack) {
   const std::uint64_t framed = address(after_call_with_frame_pointer);
   const Unwound found = from(in_register_popped, {framed, 7, 7, begin_}, {{kRbp, kStack + 16}});
   EXPECT_FALSE(found.cut);
-  EXPECT_EQ(found.addresses, (std::vector<std::uint64_t>{address(in_register_popped), framed - 1, begin_ - 1}));
+  EXPECT_EQ(found.addresses,
+            (std::vector<std::uint64_t>{address(in_register_popped), framed - 1, begin_ - 1}));
 }
 
 TEST_F(Unwinding, AFramePointerThatIsNotKnownIsSought) {
   const std::uint64_t framed = address(after_call_with_frame_pointer);
   // Of the caller 24 bytes, a pointer to code and what an older call left; then its own.
   const Unwound found =
-      from(in_early_return, {framed, begin_, kStack + 64, framed, 7, kStack + 56, begin_}, {{kRbp, kUnknownRegister}});
+      from(in_early_return, {framed, begin_, kStack + 64, framed, 7, kStack + 56, begin_},
+           {{kRbp, kUnknownRegister}});
   EXPECT_FALSE(found.cut);
-  EXPECT_EQ(found.addresses, (std::vector<std::uint64_t>{address(in_early_return), framed - 1, begin_ - 1}));
+  EXPECT_EQ(found.addresses,
+            (std::vector<std::uint64_t>{address(in_early_return), framed - 1, begin_ - 1}));
   EXPECT_TRUE(from(in_early_return, {framed, 7, 7, 7}, {{kRbp, kUnknownRegister}}).cut);
 }
 
 TEST_F(Unwinding, WhatBeginsAContextIsNamedByItsFirstByte) {
   const Unwound found = from(in_early_return, {address(planted), 7});
   EXPECT_TRUE(found.cut);
-  EXPECT_EQ(found.addresses, (std::vector<std::uint64_t>{address(in_early_return), address(planted)}));
+  EXPECT_EQ(found.addresses,
+            (std::vector<std::uint64_t>{address(in_early_return), address(planted)}));
 }
 
 TEST_F(Unwinding, AFramePointerOfZeroEndsCodeWithoutTables) {
@@ -201,11 +207,14 @@ TEST_F(Unwinding, AFramePointerOfZeroEndsCodeWithoutTables) {
 
 TEST_F(Unwinding, TheKernelsChainGoesOnWhereTheFrameHasAFramePointer) {
   const std::uint64_t framed = address(after_call_with_frame_pointer), beyond = kStack + 0x10000;
-  const Unwound found = from(in_early_return, {framed}, {{kRbp, beyond}}, {address(in_early_return), framed, begin_});
+  const Unwound found =
+      from(in_early_return, {framed}, {{kRbp, beyond}}, {address(in_early_return), framed, begin_});
   EXPECT_FALSE(found.cut);
-  EXPECT_EQ(found.addresses, (std::vector<std::uint64_t>{address(in_early_return), framed - 1, begin_ - 1}));
+  EXPECT_EQ(found.addresses,
+            (std::vector<std::uint64_t>{address(in_early_return), framed - 1, begin_ - 1}));
   // Elsewhere the register holds anything, and so does what the kernel found by it.
-  const Unwound other = from(by_memory, {7, 7}, {{kRbp, beyond}}, {address(by_memory), framed, begin_});
+  const Unwound other =
+      from(by_memory, {7, 7}, {{kRbp, beyond}}, {address(by_memory), framed, begin_});
   EXPECT_TRUE(other.cut);
   EXPECT_EQ(other.addresses, (std::vector<std::uint64_t>{address(by_memory)}));
 }

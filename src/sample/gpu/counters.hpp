@@ -1,5 +1,6 @@
-// PM sampling through CUPTI: which counters fit one pass of a chip, and a sampler of one device. CUPTI's headers stand
-// in sample/cupti/ only; a build without them has none.cpp, whose answers say so.
+// PM sampling through CUPTI: which counters fit one pass of a chip, and a sampler of one device.
+// CUPTI's headers stand in sample/cupti/ only; a build without them has none.cpp, whose answers say
+// so.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,15 @@
 
 namespace rangescope::sample {
 
-/// A counter that is wanted, by the names that chips have for it: the first that the chip knows counts.
+/// A counter that is wanted, by the names that chips have for it: the first that the chip knows
+/// counts.
 using Wanted = std::vector<std::string>;
 
 /// What is collected in one pass.
 struct CounterSet {
   std::vector<std::string> metrics;
-  std::vector<std::string> left_out;  ///< wanted ones that the chip does not have, or that would take another pass
+  std::vector<std::string>
+      left_out;  ///< wanted ones that the chip does not have, or that would take another pass
 };
 
 struct Device {
@@ -33,7 +36,7 @@ inline constexpr std::uint32_t kPollSamples = 128;
 struct Spent {
   std::int64_t decoding = 0, evaluating = 0, clearing = 0;
   std::uint64_t polls = 0, samples = 0, cleared = 0;  ///< cleared: room for so many
-  std::int64_t first_ns = 0, last_ns = 0;             ///< where the first sample begins and the last one ends
+  std::int64_t first_ns = 0, last_ns = 0;  ///< where the first sample begins and the last one ends
 };
 
 /// Samples one device. Nothing of any program is touched: no context is made.
@@ -54,14 +57,16 @@ class Cupti {
   /// "CUPTI 13.0.1, /usr/local/cuda/lib64/libcupti.so.13"
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual base::Result<std::vector<std::string>> chips() const = 0;
-  /// The largest beginning of `wanted`, in its order, that one pass of the chip collects. No GPU is needed.
-  [[nodiscard]] virtual base::Result<CounterSet> choose(const std::string& chip,
-                                                        const std::vector<Wanted>& wanted) const = 0;
+  /// The largest beginning of `wanted`, in its order, that one pass of the chip collects. No GPU is
+  /// needed.
+  [[nodiscard]] virtual base::Result<CounterSet> choose(
+      const std::string& chip, const std::vector<Wanted>& wanted) const = 0;
   /// CUDA's devices as this process sees them; starts the driver.
   [[nodiscard]] virtual base::Result<std::vector<Device>> devices() = 0;
-  /// Begins to sample every `interval_ns`. kPermission, or kToolMissing where the device is busy or too old: `what`
-  /// begins with `denied`, `busy`, `old` or `failed`.
-  [[nodiscard]] virtual base::Result<std::unique_ptr<Sampler>> start(const Device& device, const CounterSet& set,
+  /// Begins to sample every `interval_ns`. kPermission, or kToolMissing where the device is busy or
+  /// too old: `what` begins with `denied`, `busy`, `old` or `failed`.
+  [[nodiscard]] virtual base::Result<std::unique_ptr<Sampler>> start(const Device& device,
+                                                                     const CounterSet& set,
                                                                      std::int64_t interval_ns) = 0;
 };
 

@@ -1,10 +1,11 @@
-// Order of calls (CUPTI 13.0, seen on an H200): counter availability of the device, a host object for PM sampling, all
-// metrics in one call (each call of its own takes a pass of its own; a failed call spoils the object), the
-// configuration image; then enable, configure, size and clear the counter data image, start. Decoding fills the image,
-// which is cleared for the next round. Clearing costs by the image's size (35 KiB a sample on GH100), but what does not
-// fit is lost (80 of 250 samples a poll were kept at 50 kHz): so the image fits what is due and half as much again, for
-// more comes while that is decoded, and not more (one for 2,048 samples took 12 ms of each poll at 10 kHz, with 553
-// samples in it; H100).
+// Order of calls (CUPTI 13.0, seen on an H200): counter availability of the device, a host object
+// for PM sampling, all metrics in one call (each call of its own takes a pass of its own; a failed
+// call spoils the object), the configuration image; then enable, configure, size and clear the
+// counter data image, start. Decoding fills the image, which is cleared for the next round.
+// Clearing costs by the image's size (35 KiB a sample on GH100), but what does not fit is lost (80
+// of 250 samples a poll were kept at 50 kHz): so the image fits what is due and half as much again,
+// for more comes while that is decoded, and not more (one for 2,048 samples took 12 ms of each poll
+// at 10 kHz, with 553 samples in it; H100).
 #include <dlfcn.h>
 #include <link.h>
 
@@ -96,10 +97,11 @@ Params sized(std::size_t size) {
 #define RANGESCOPE_PARAMS(name, type) auto name = sized<type>(type##_STRUCT_SIZE)
 
 base::Error failure(const Api& api, CUptiResult result, const char* call) {
-  const bool denied =
-      result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES || result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES;
+  const bool denied = result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+                      result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES;
   const bool busy = result == CUPTI_ERROR_HARDWARE_BUSY || result == CUPTI_ERROR_HARDWARE;
-  const bool old = result == CUPTI_ERROR_NOT_SUPPORTED || result == CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED ||
+  const bool old = result == CUPTI_ERROR_NOT_SUPPORTED ||
+                   result == CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED ||
                    result == CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED;
   return {denied ? Code::kPermission : Code::kToolMissing,
           std::string(denied ? "denied"
@@ -116,7 +118,8 @@ Result<void> check(const Api& api, CUptiResult result, const char* call) {
   return tl::make_unexpected(failure(api, result, call));
 }
 
-/// A configuration of metrics: the host object keeps names as pointers, so they live as long as it does.
+/// A configuration of metrics: the host object keeps names as pointers, so they live as long as it
+/// does.
 class Host {
  public:
   explicit Host(const Api& api) : api_(api) {}
@@ -161,16 +164,20 @@ class Host {
     add.pHostObject = object_;
     add.ppMetricNames = names_.data();
     add.numMetrics = names_.size();
-    if (const auto result = api_.cuptiProfilerHostConfigAddMetrics(&add); result != CUPTI_SUCCESS) return result;
+    if (const auto result = api_.cuptiProfilerHostConfigAddMetrics(&add); result != CUPTI_SUCCESS)
+      return result;
     RANGESCOPE_PARAMS(size, CUpti_Profiler_Host_GetConfigImageSize_Params);
     size.pHostObject = object_;
-    if (const auto result = api_.cuptiProfilerHostGetConfigImageSize(&size); result != CUPTI_SUCCESS) return result;
+    if (const auto result = api_.cuptiProfilerHostGetConfigImageSize(&size);
+        result != CUPTI_SUCCESS)
+      return result;
     image_.assign(size.configImageSize, 0);
     RANGESCOPE_PARAMS(image, CUpti_Profiler_Host_GetConfigImage_Params);
     image.pHostObject = object_;
     image.pConfigImage = image_.data();
     image.configImageSize = image_.size();
-    if (const auto result = api_.cuptiProfilerHostGetConfigImage(&image); result != CUPTI_SUCCESS) return result;
+    if (const auto result = api_.cuptiProfilerHostGetConfigImage(&image); result != CUPTI_SUCCESS)
+      return result;
     RANGESCOPE_PARAMS(passes, CUpti_Profiler_Host_GetNumOfPasses_Params);
     passes.pConfigImage = image_.data();
     passes.configImageSize = image_.size();
@@ -194,9 +201,11 @@ class Host {
   std::size_t passes_ = 0;
 };
 
-/// A metric's name before its rollup, and a triage's before that: `TPC.TriageCompute.sm__cycles_active.avg`.
+/// A metric's name before its rollup, and a triage's before that:
+/// `TPC.TriageCompute.sm__cycles_active.avg`.
 bool is_known(const std::set<std::string, std::less<>>& names, std::string_view metric) {
-  for (std::size_t dot = metric.find('.'); dot != std::string_view::npos; dot = metric.find('.', dot + 1))
+  for (std::size_t dot = metric.find('.'); dot != std::string_view::npos;
+       dot = metric.find('.', dot + 1))
     if (names.contains(metric.substr(0, dot))) return true;
   return names.contains(metric);
 }
@@ -209,7 +218,8 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
     TRY(check(api, host.open(chip, availability), "cuptiProfilerHostInitialize"));
     const auto known = host.base_metrics();
     for (const Wanted& any : wanted) {
-      const auto found = std::ranges::find_if(any, [&](const auto& name) { return is_known(known, name); });
+      const auto found =
+          std::ranges::find_if(any, [&](const auto& name) { return is_known(known, name); });
       if (found != any.end())
         set.metrics.push_back(*found);
       else if (!any.empty())
@@ -223,7 +233,8 @@ Result<CounterSet> choose_from(const Api& api, const std::string& chip, const By
     std::vector<std::string> more = set.metrics;
     more.push_back(metric);
     Host host(api);
-    if (host.open(chip, availability) == CUPTI_SUCCESS && host.configure(more) == CUPTI_SUCCESS && host.passes() == 1)
+    if (host.open(chip, availability) == CUPTI_SUCCESS && host.configure(more) == CUPTI_SUCCESS &&
+        host.passes() == 1)
       set.metrics = std::move(more);
     else
       set.left_out.push_back(metric);
@@ -250,7 +261,8 @@ class CpuTime {
 
 class DeviceSampler final : public Sampler {
  public:
-  DeviceSampler(const Api& api, std::int64_t interval_ns) : api_(api), host_(api), interval_ns_(interval_ns) {}
+  DeviceSampler(const Api& api, std::int64_t interval_ns)
+      : api_(api), host_(api), interval_ns_(interval_ns) {}
   DeviceSampler& operator=(DeviceSampler&&) = delete;
   ~DeviceSampler() override {
     if (object_ == nullptr) return;
@@ -285,7 +297,8 @@ class DeviceSampler final : public Sampler {
   }
 
   [[nodiscard]] Result<void> poll(SampleWriter& to) override {
-    // A bound, so that a device that fills the image faster than it is read cannot hold the others up for ever.
+    // A bound, so that a device that fills the image faster than it is read cannot hold the others
+    // up for ever.
     for (int round = 0; round < 64; ++round) {
       auto more = TRY(decode(to));
       if (more != CUPTI_PM_SAMPLING_DECODE_STOP_REASON_COUNTER_DATA_FULL) break;
@@ -311,9 +324,11 @@ class DeviceSampler final : public Sampler {
   static constexpr std::uint32_t kMostRoom = kPollSamples * 16;
   static constexpr int kShrinksAfter = 8;  // polls that would have done with less
 
-  /// Room for the samples that are due: more at once, less when it was too much for a while, for another size costs.
+  /// Room for the samples that are due: more at once, less when it was too much for a while, for
+  /// another size costs.
   void fit(std::int64_t due) {
-    const std::uint32_t samples = static_cast<std::uint32_t>(std::min<std::int64_t>(due, kMostRoom));
+    const std::uint32_t samples =
+        static_cast<std::uint32_t>(std::min<std::int64_t>(due, kMostRoom));
     const std::uint32_t wanted = samples + samples / 2 + 8;
     lately_ = std::max(lately_, wanted);
     too_large_ = room_ > wanted + wanted / 8 ? too_large_ + 1 : 0;
@@ -326,9 +341,9 @@ class DeviceSampler final : public Sampler {
     if (too_large_ == 0) lately_ = 0;
   }
 
-  // CUPTI initializes an image for the number of samples that its size was last asked for, and answers
-  // CUPTI_ERROR_UNKNOWN to a smaller one (seen on an H200): so the size is asked for whenever it changes. Not each
-  // time: that alone takes 3 ms (H100).
+  // CUPTI initializes an image for the number of samples that its size was last asked for, and
+  // answers CUPTI_ERROR_UNKNOWN to a smaller one (seen on an H200): so the size is asked for
+  // whenever it changes. Not each time: that alone takes 3 ms (H100).
   [[nodiscard]] CUptiResult clear() {
     const CpuTime took(spent_.clearing);
     if (room_ != sized_for_) {
@@ -337,7 +352,9 @@ class DeviceSampler final : public Sampler {
       size.pMetricNames = host_.names().data();
       size.numMetrics = host_.names().size();
       size.maxSamples = room_;
-      if (const auto result = api_.cuptiPmSamplingGetCounterDataSize(&size); result != CUPTI_SUCCESS) return result;
+      if (const auto result = api_.cuptiPmSamplingGetCounterDataSize(&size);
+          result != CUPTI_SUCCESS)
+        return result;
       image_.resize(size.counterDataSize);
       sized_for_ = room_;
     }
@@ -371,7 +388,8 @@ class DeviceSampler final : public Sampler {
     RANGESCOPE_PARAMS(info, CUpti_PmSampling_GetCounterDataInfo_Params);
     info.pCounterDataImage = image_.data();
     info.counterDataImageSize = image_.size();
-    TRY(check(api_, api_.cuptiPmSamplingGetCounterDataInfo(&info), "cuptiPmSamplingGetCounterDataInfo"));
+    TRY(check(api_, api_.cuptiPmSamplingGetCounterDataInfo(&info),
+              "cuptiPmSamplingGetCounterDataInfo"));
     evaluate(info.numCompletedSamples, to);
     if (info.numCompletedSamples > 0) {
       TRY(check(api_, clear(), "cuptiPmSamplingCounterDataImageInitialize"));
@@ -388,7 +406,8 @@ class DeviceSampler final : public Sampler {
       sample.counterDataImageSize = image_.size();
       sample.sampleIndex = i;
       if (api_.cuptiPmSamplingCounterDataGetSampleInfo(&sample) != CUPTI_SUCCESS) continue;
-      // The first one begins when the device was last sampled, by whomever. Behind a full image come empty ones.
+      // The first one begins when the device was last sampled, by whomever. Behind a full image
+      // come empty ones.
       if (!std::exchange(begun_, true) || sample.endTimestamp <= sample.startTimestamp) continue;
       RANGESCOPE_PARAMS(values, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
       values.pHostObject = host_.object();
@@ -399,8 +418,8 @@ class DeviceSampler final : public Sampler {
       values.numMetrics = host_.names().size();
       values.pMetricValues = values_.data();
       if (api_.cuptiProfilerHostEvaluateToGpuValues(&values) != CUPTI_SUCCESS) continue;
-      to.add(static_cast<std::int64_t>(sample.startTimestamp), static_cast<std::int64_t>(sample.endTimestamp),
-             values_.data());
+      to.add(static_cast<std::int64_t>(sample.startTimestamp),
+             static_cast<std::int64_t>(sample.endTimestamp), values_.data());
       if (spent_.samples++ == 0) spent_.first_ns = static_cast<std::int64_t>(sample.startTimestamp);
       spent_.last_ns = static_cast<std::int64_t>(sample.endTimestamp);
     }
@@ -413,8 +432,8 @@ class DeviceSampler final : public Sampler {
   Bytes image_;
   std::uint32_t room_ = kPollSamples * 3 / 2;  ///< samples that the image is to hold
   std::uint32_t sized_for_ = 0;                ///< samples that CUPTI was last asked a size for
-  std::uint32_t lately_ = 0;                   ///< the most that was wanted since the image was last not too large
-  int too_large_ = 0;                          ///< polls since then
+  std::uint32_t lately_ = 0;  ///< the most that was wanted since the image was last not too large
+  int too_large_ = 0;         ///< polls since then
   std::int64_t decoded_ns_ = 0;
   Spent spent_;
   std::vector<double> values_;
@@ -425,21 +444,26 @@ class Loaded final : public Cupti {
  public:
   Loaded(Api api, base::Library driver) : api_(std::move(api)), driver_(driver) {}
 
-  [[nodiscard]] std::string name() const override { return "CUPTI " + std::to_string(api_.version) + ", " + api_.path; }
+  [[nodiscard]] std::string name() const override {
+    return "CUPTI " + std::to_string(api_.version) + ", " + api_.path;
+  }
 
   [[nodiscard]] Result<std::vector<std::string>> chips() const override {
     RANGESCOPE_PARAMS(params, CUpti_Profiler_Host_GetSupportedChips_Params);
-    TRY(check(api_, api_.cuptiProfilerHostGetSupportedChips(&params), "cuptiProfilerHostGetSupportedChips"));
+    TRY(check(api_, api_.cuptiProfilerHostGetSupportedChips(&params),
+              "cuptiProfilerHostGetSupportedChips"));
     return std::vector<std::string>(params.ppChipNames, params.ppChipNames + params.numChips);
   }
 
-  [[nodiscard]] Result<CounterSet> choose(const std::string& chip, const std::vector<Wanted>& wanted) const override {
+  [[nodiscard]] Result<CounterSet> choose(const std::string& chip,
+                                          const std::vector<Wanted>& wanted) const override {
     return choose_from(api_, chip, availability_of(chip), wanted);
   }
 
   [[nodiscard]] Result<std::vector<Device>> devices() override {
     if (driver_.call("cuInit", 0u) != 0)
-      return base::fail(Code::kToolMissing, "no NVIDIA driver answers on this machine", "libcuda.so.1");
+      return base::fail(Code::kToolMissing, "no NVIDIA driver answers on this machine",
+                        "libcuda.so.1");
     RANGESCOPE_PARAMS(initialize, CUpti_Profiler_Initialize_Params);
     TRY(check(api_, api_.cuptiProfilerInitialize(&initialize), "cuptiProfilerInitialize"));
     int count = 0;
@@ -451,7 +475,8 @@ class Loaded final : public Cupti {
       std::array<char, 96> text{};
       unsigned char uuid[16] = {};
       if (driver_.call("cuDeviceGet", &handle, i) != 0) continue;
-      if (driver_.call("cuDeviceGetName", text.data(), static_cast<int>(text.size()) - 1, handle) == 0)
+      if (driver_.call("cuDeviceGetName", text.data(), static_cast<int>(text.size()) - 1, handle) ==
+          0)
         device.name = text.data();
       if (driver_.call("cuDeviceGetUuid", static_cast<unsigned char*>(uuid), handle) == 0)
         device.uuid = uuid_text(uuid);
@@ -495,8 +520,9 @@ class Loaded final : public Cupti {
 
 Result<void> fill(Api& api) {
   const auto missing = [&](const char* name) {
-    return base::fail(Code::kToolMissing, std::string("CUPTI has no ") + name, api.path,
-                      "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
+    return base::fail(
+        Code::kToolMissing, std::string("CUPTI has no ") + name, api.path,
+        "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
   };
 #define RANGESCOPE_LOAD(name)                                                   \
   api.name = reinterpret_cast<decltype(api.name)>(::dlsym(api.library, #name)); \
@@ -517,15 +543,18 @@ Result<std::unique_ptr<Cupti>> open_cupti() {
     api.library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (api.library == nullptr) return false;
     const link_map* map = nullptr;
-    const bool told = ::dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0';
+    const bool told = ::dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr &&
+                      map->l_name[0] != '\0';
     api.path = told ? map->l_name : path;
     return true;
   };
   const char* asked = std::getenv("RANGESCOPE_CUPTI");
-  const bool found = asked != nullptr && *asked != '\0' ? open(asked) : wire::find_cupti(cuda / 1000, open);
+  const bool found =
+      asked != nullptr && *asked != '\0' ? open(asked) : wire::find_cupti(cuda / 1000, open);
   if (!found)
-    return base::fail(Code::kToolMissing, "CUPTI was not found", asked != nullptr ? asked : "libcupti.so.13",
-                      "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
+    return base::fail(
+        Code::kToolMissing, "CUPTI was not found", asked != nullptr ? asked : "libcupti.so.13",
+        "Install the CUDA toolkit's CUPTI, or set RANGESCOPE_CUPTI to the library's path.");
   TRY(fill(api));
   (void)api.cuptiGetVersion(&api.version);
   return std::make_unique<Loaded>(std::move(api), driver);

@@ -40,7 +40,8 @@ struct Sampled {
 /// A program of the same run that counts asks for the device (inject/cupti/aside.hpp).
 class Aside {
  public:
-  explicit Aside(const std::filesystem::path& folder) : path_(base::in_place(folder / wire::samples::kAsideFile)) {
+  explicit Aside(const std::filesystem::path& folder)
+      : path_(base::in_place(folder / wire::samples::kAsideFile)) {
     file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     say(false);
   }
@@ -76,16 +77,18 @@ void say(const std::string& line) {
 }
 
 void begin(Cupti& cupti, const Device& device, const Options& options, std::vector<Sampled>& out) {
-  Description description{
-      "CUPTI PM sampling", "gpu", device.ordinal, device.uuid, device.name, device.chip, options.interval_ns, {}, {}};
+  Description description{"CUPTI PM sampling", "gpu",       device.ordinal,
+                          device.uuid,         device.name, device.chip,
+                          options.interval_ns, {},          {}};
   const auto set = cupti.choose(device.chip, options.wanted);
   if (set) {
     description.metrics = set->metrics;
-    for (const std::string& metric : set->metrics) description.adds_up.push_back(is_amount(metric) ? 1 : 0);
+    for (const std::string& metric : set->metrics)
+      description.adds_up.push_back(is_amount(metric) ? 1 : 0);
   }
-  auto stream =
-      SampleWriter::create(options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
-                           std::move(description), options.most_bytes);
+  auto stream = SampleWriter::create(
+      options.folder / ("gpu-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
+      std::move(description), options.most_bytes);
   if (!stream) return;
   out.push_back({std::move(*stream), nullptr, &device, set.value_or(CounterSet())});
   Sampled& sampled = out.back();
@@ -114,8 +117,9 @@ void begin(Cupti& cupti, const Device& device, const Options& options, std::vect
 /// For whoever measures (tests/gpu/sample.sh); rangescope no longer listens.
 void tell_cost(const Spent& spent) {
   const auto ms = [](std::int64_t ns) { return std::to_string(ns / 1'000'000) + " ms"; };
-  say("cost " + std::to_string(spent.samples) + " samples of " + ms(spent.last_ns - spent.first_ns) + " in " +
-      std::to_string(spent.polls) + " polls: decoding " + ms(spent.decoding) + ", evaluating " + ms(spent.evaluating) +
+  say("cost " + std::to_string(spent.samples) + " samples of " +
+      ms(spent.last_ns - spent.first_ns) + " in " + std::to_string(spent.polls) +
+      " polls: decoding " + ms(spent.decoding) + ", evaluating " + ms(spent.evaluating) +
       ", clearing " + ms(spent.clearing) + " for " + std::to_string(spent.cleared));
 }
 
@@ -128,7 +132,8 @@ bool ended_within(std::chrono::milliseconds time) {
   return got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN);
 }
 
-/// Tasks of a Slurm step on this host: "2(x3),1" are two on each of the first three, one on the fourth.
+/// Tasks of a Slurm step on this host: "2(x3),1" are two on each of the first three, one on the
+/// fourth.
 bool slurm_tasks_here(unsigned& tasks) {
   unsigned node = 0;
   const char* list = std::getenv("SLURM_STEP_TASKS_PER_NODE");
@@ -137,32 +142,38 @@ bool slurm_tasks_here(unsigned& tasks) {
     const std::size_t bracket = std::min(part.find("(x"), part.size());
     const std::string count(part.substr(0, bracket));
     std::string hosts = "1";
-    if (bracket < part.size() && part.ends_with(')')) hosts = part.substr(bracket + 2, part.size() - bracket - 3);
+    if (bracket < part.size() && part.ends_with(')'))
+      hosts = part.substr(bracket + 2, part.size() - bracket - 3);
     unsigned so_many = 0;
-    if (!wire::parse_rank(count.c_str(), tasks) || !wire::parse_rank(hosts.c_str(), so_many)) return false;
+    if (!wire::parse_rank(count.c_str(), tasks) || !wire::parse_rank(hosts.c_str(), so_many))
+      return false;
     if (node < so_many) return true;
     node -= so_many;
   }
   return false;
 }
 
-/// CUDA_VISIBLE_DEVICES shows the rank's GPUs alone. Slurm also sets it where all tasks see all GPUs of the step.
+/// CUDA_VISIBLE_DEVICES shows the rank's GPUs alone. Slurm also sets it where all tasks see all
+/// GPUs of the step.
 bool sees_its_own() {
-  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES"), *of_step = std::getenv("SLURM_STEP_GPUS");
-  return visible != nullptr &&
-         (of_step == nullptr || base::split(visible, ',').size() != base::split(of_step, ',').size());
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES"),
+             *of_step = std::getenv("SLURM_STEP_GPUS");
+  return visible != nullptr && (of_step == nullptr || base::split(visible, ',').size() !=
+                                                          base::split(of_step, ',').size());
 }
 
 }  // namespace
 
 std::pair<std::size_t, std::size_t> own_share(std::size_t devices) {
   const auto number = [](const auto& names, unsigned& value) {
-    return std::any_of(std::begin(names), std::end(names),
-                       [&](const char* name) { return wire::parse_rank(std::getenv(name), value); });
+    return std::any_of(std::begin(names), std::end(names), [&](const char* name) {
+      return wire::parse_rank(std::getenv(name), value);
+    });
   };
   unsigned rank = 0, ranks = 0;
   if (sees_its_own() || !number(wire::kLocalRankVariables, rank) ||
-      (!number(wire::kLocalWorldVariables, ranks) && !slurm_tasks_here(ranks)) || rank >= ranks || devices < ranks)
+      (!number(wire::kLocalWorldVariables, ranks) && !slurm_tasks_here(ranks)) || rank >= ranks ||
+      devices < ranks)
     return {0, devices};
   return {devices * rank / ranks, devices * (rank + 1) / ranks};
 }
@@ -177,11 +188,13 @@ std::vector<std::string> helper_arguments(const Options& options) {
 int run_helper(const std::vector<std::string>& arguments) {
   // A terminal's Ctrl-C is for the program: what it does on its way out is sampled too.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
-  for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) ::unsetenv(variable);
+  for (const char* variable : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"})
+    ::unsetenv(variable);
   if (arguments.size() < 3) return base::exit_code(Code::kUsage);
   Options options;
   options.folder = arguments[0];
-  options.interval_ns = std::max<std::int64_t>(base::to_int(arguments[1]).value_or(1'000'000), 1000);
+  options.interval_ns =
+      std::max<std::int64_t>(base::to_int(arguments[1]).value_or(1'000'000), 1000);
   options.most_bytes = static_cast<std::uint64_t>(base::to_int(arguments[2]).value_or(512 << 20));
   for (std::size_t i = 3; i < arguments.size(); ++i) {
     Wanted& any = options.wanted.emplace_back();
@@ -212,7 +225,8 @@ int run_helper(const std::vector<std::string>& arguments) {
   const Aside aside(options.folder);
   say("ready");
 
-  const std::int64_t wait = std::clamp<std::int64_t>(kPollSamples * options.interval_ns, 5'000'000, 100'000'000);
+  const std::int64_t wait =
+      std::clamp<std::int64_t>(kPollSamples * options.interval_ns, 5'000'000, 100'000'000);
   const auto failed = [](Sampled& each, const base::Error& error) {
     each.stream.event(EventKind::kFailed, error.what + " (" + error.where + ")");
     each.sampler.reset();
@@ -234,7 +248,9 @@ int run_helper(const std::vector<std::string>& arguments) {
       }
       if (!each.sampler) continue;
       const bool ends = last || (steps && asked);
-      if (const auto done = ends ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream); !done) {
+      if (const auto done =
+              ends ? each.sampler->stop(each.stream) : each.sampler->poll(each.stream);
+          !done) {
         failed(each, done.error());
         each.device = nullptr;
       } else if (!last && ends) {
@@ -289,7 +305,8 @@ base::Result<Beside> Beside::start(const Options& options) {
   posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   Beside beside;
-  const int error = ::posix_spawn(&beside.pid_, self.c_str(), &actions, nullptr, argv.data(), environ);
+  const int error =
+      ::posix_spawn(&beside.pid_, self.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(input[0]);
   ::close(output[1]);
@@ -297,37 +314,45 @@ base::Result<Beside> Beside::start(const Options& options) {
   if (error != 0) {
     beside.pid_ = -1;
     ::close(output[0]);
-    return base::fail(Code::kIo, std::string("cannot start the sampling process: ") + std::strerror(error), self);
+    return base::fail(
+        Code::kIo, std::string("cannot start the sampling process: ") + std::strerror(error), self);
   }
 
   // The driver of eight GPUs takes seconds to start where its persistence daemon does not run.
   std::string answer;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
     pollfd ready{output[0], POLLIN, 0};
-    if (left.count() <= 0 || (::poll(&ready, 1, static_cast<int>(left.count())) < 0 && errno != EINTR)) break;
+    if (left.count() <= 0 ||
+        (::poll(&ready, 1, static_cast<int>(left.count())) < 0 && errno != EINTR))
+      break;
     char text[512];
     const ssize_t got = ::read(output[0], text, sizeof text);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     answer.append(text, static_cast<std::size_t>(got));
-    if (answer.find("ready\n") != std::string::npos || answer.find("nothing\n") != std::string::npos) break;
+    if (answer.find("ready\n") != std::string::npos ||
+        answer.find("nothing\n") != std::string::npos)
+      break;
   }
   ::close(output[0]);
   if (answer.find("ready\n") != std::string::npos) return beside;
   beside.stop();
   const auto line = answer.find("unavailable ");
-  return base::fail(Code::kToolMissing, line == std::string::npos
-                                            ? "nothing on the device can be sampled"
-                                            : answer.substr(line + 12, answer.find('\n', line) - line - 12));
+  return base::fail(Code::kToolMissing,
+                    line == std::string::npos
+                        ? "nothing on the device can be sampled"
+                        : answer.substr(line + 12, answer.find('\n', line) - line - 12));
 }
 
 bool Beside::stop() {
   if (pid_ < 0) return true;
   ::close(std::exchange(input_, -1));
   int status = 0;
-  for (int tries = 0; tries < 1500; ++tries) {  // what the hardware holds must be decoded: fifteen seconds at most
+  for (int tries = 0; tries < 1500;
+       ++tries) {  // what the hardware holds must be decoded: fifteen seconds at most
     const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
     if (ended == pid_ || (ended < 0 && errno != EINTR)) {
       pid_ = -1;

@@ -1,6 +1,7 @@
-// The sampling process: rangescope starts itself once more, so that the driver, CUPTI and NVML are loaded where nothing
-// of rangescope or of the program depends on them. It samples the GPUs that the program can see into files of a folder,
-// says `ready` on stdout when it has begun, and ends when its stdin does: also when rangescope was killed.
+// The sampling process: rangescope starts itself once more, so that the driver, CUPTI and NVML are
+// loaded where nothing of rangescope or of the program depends on them. It samples the GPUs that
+// the program can see into files of a folder, says `ready` on stdout when it has begun, and ends
+// when its stdin does: also when rangescope was killed.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +25,10 @@ struct Options {
   std::vector<Wanted> wanted;               ///< none: NVML alone
 };
 
-/// Of the devices that this process sees [first, last) are its own: two samplers cannot hold one device, so that each
-/// local rank of a job takes its share. All of them where a launcher does not say how many ranks there are, or where
-/// the program was given devices of its own (CUDA_VISIBLE_DEVICES).
+/// Of the devices that this process sees [first, last) are its own: two samplers cannot hold one
+/// device, so that each local rank of a job takes its share. All of them where a launcher does not
+/// say how many ranks there are, or where the program was given devices of its own
+/// (CUDA_VISIBLE_DEVICES).
 [[nodiscard]] std::pair<std::size_t, std::size_t> own_share(std::size_t devices);
 
 /// What follows kHelperWord.
@@ -45,7 +47,8 @@ class Beside {
   Beside& operator=(const Beside&) = delete;
   ~Beside() { stop(); }
 
-  /// Starts it and waits until it samples, at most a few seconds. kToolMissing where nothing can be sampled.
+  /// Starts it and waits until it samples, at most a few seconds. kToolMissing where nothing can be
+  /// sampled.
   [[nodiscard]] static base::Result<Beside> start(const Options& options);
   /// Ends it; twice is once. False when it had ended before, or had to be killed.
   bool stop();

@@ -19,16 +19,18 @@ struct MemoryInfo {  // nvmlMemory_t
 };
 
 // In the order of kMetrics.
-constexpr std::array<const char*, 7> kMetrics = {
-    "nvml__energy.sum",    "nvml__sm_clock.avg",     "nvml__memory_clock.avg", "nvml__temperature.avg",
-    "nvml__throttled.avg", "nvml__throttle_reasons", "nvml__memory_used.max"};
+constexpr std::array<const char*, 7> kMetrics = {"nvml__energy.sum",       "nvml__sm_clock.avg",
+                                                 "nvml__memory_clock.avg", "nvml__temperature.avg",
+                                                 "nvml__throttled.avg",    "nvml__throttle_reasons",
+                                                 "nvml__memory_used.max"};
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr unsigned kSmClock = 1, kMemoryClock = 2;  // nvmlClockType_t
-// Clocks held down by the power cap, by heat, or by the board: nvmlClocksEventReasons. Idle and a user's own settings
-// are no throttling.
+// Clocks held down by the power cap, by heat, or by the board: nvmlClocksEventReasons. Idle and a
+// user's own settings are no throttling.
 constexpr unsigned long long kThrottling = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 // A call takes 4 ms of a core on an H200: all of them ten times a second took a third of a core.
-constexpr std::int64_t kShortest_ns = 190'000'000, kLongest_ns = 1'000'000'000, kState_ns = 1'000'000'000;
+constexpr std::int64_t kShortest_ns = 190'000'000, kLongest_ns = 1'000'000'000,
+                       kState_ns = 1'000'000'000;
 
 }  // namespace nvml
 using namespace nvml;
@@ -39,7 +41,8 @@ struct NvmlSampler::Gpu {
 
   std::optional<double> joules() {
     unsigned long long millijoules = 0;
-    if (nvml.call("nvmlDeviceGetTotalEnergyConsumption", handle, &millijoules) != 0) return std::nullopt;
+    if (nvml.call("nvmlDeviceGetTotalEnergyConsumption", handle, &millijoules) != 0)
+      return std::nullopt;
     return static_cast<double>(millijoules) * 1e-3;
   }
 
@@ -47,7 +50,8 @@ struct NvmlSampler::Gpu {
     unsigned number = 0;
     out.fill(kNone);
     if (nvml.call("nvmlDeviceGetClockInfo", handle, kSmClock, &number) == 0) out[1] = number * 1e6;
-    if (nvml.call("nvmlDeviceGetClockInfo", handle, kMemoryClock, &number) == 0) out[2] = number * 1e6;
+    if (nvml.call("nvmlDeviceGetClockInfo", handle, kMemoryClock, &number) == 0)
+      out[2] = number * 1e6;
     if (nvml.call("nvmlDeviceGetTemperature", handle, 0u, &number) == 0) out[3] = number;
     unsigned long long reasons = 0;
     if (nvml.call("nvmlDeviceGetCurrentClocksThrottleReasons", handle, &reasons) == 0) {
@@ -55,7 +59,8 @@ struct NvmlSampler::Gpu {
       out[5] = static_cast<double>(reasons & 0xffffff);
     }
     MemoryInfo memory{};
-    if (nvml.call("nvmlDeviceGetMemoryInfo", handle, &memory) == 0) out[6] = static_cast<double>(memory.used);
+    if (nvml.call("nvmlDeviceGetMemoryInfo", handle, &memory) == 0)
+      out[6] = static_cast<double>(memory.used);
   }
 
   /// A sample, when the counter has moved (or when it is time, where there is no counter).
@@ -95,14 +100,16 @@ struct NvmlSampler::Gpu {
 
 NvmlSampler::NvmlSampler() = default;
 
-std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devices, const std::filesystem::path& folder,
+std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devices,
+                                                const std::filesystem::path& folder,
                                                 std::uint64_t most_bytes) {
   const Library nvml;
   if (!nvml.loaded() || nvml.call("nvmlInit_v2") != 0) return nullptr;
   std::vector<std::pair<Device, Handle>> found;
   for (const Device& device : devices) {
     Handle handle = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByUUID", device.uuid.c_str(), &handle) == 0) found.emplace_back(device, handle);
+    if (nvml.call("nvmlDeviceGetHandleByUUID", device.uuid.c_str(), &handle) == 0)
+      found.emplace_back(device, handle);
   }
   unsigned count = 0;
   if (devices.empty() && nvml.call("nvmlDeviceGetCount_v2", &count) == 0) {
@@ -127,8 +134,9 @@ std::unique_ptr<NvmlSampler> NvmlSampler::start(const std::vector<Device>& devic
                             {kMetrics.begin(), kMetrics.end()},
                             std::vector<char>(kMetrics.size(), 0)};
     description.adds_up[0] = 1;
-    auto stream = SampleWriter::create(folder / ("nvml-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
-                                       std::move(description), most_bytes);
+    auto stream = SampleWriter::create(
+        folder / ("nvml-" + std::to_string(device.ordinal) + wire::samples::kSuffix),
+        std::move(description), most_bytes);
     if (stream) sampler->gpus_.push_back(std::make_unique<Gpu>(nvml, handle, std::move(*stream)));
   }
   if (sampler->gpus_.empty()) return nullptr;

@@ -27,22 +27,24 @@ void append_transposed(const std::vector<T>& values, std::string& out) {
 std::vector<std::int64_t> differences(const std::vector<std::int64_t>& values) {
   std::vector<std::int64_t> out(values.size());
   std::int64_t before = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) out[i] = values[i] - std::exchange(before, values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out[i] = values[i] - std::exchange(before, values[i]);
   return out;
 }
 
 std::string text_of(const Description& description) {
   std::string text = "source " + description.source + "\nclock " + description.clock + "\ndevice " +
-                     std::to_string(description.device) + "\nuuid " + description.uuid + "\nname " + description.name +
-                     "\nchip " + description.chip + "\ninterval_ns " + std::to_string(description.interval_ns) + "\n";
+                     std::to_string(description.device) + "\nuuid " + description.uuid + "\nname " +
+                     description.name + "\nchip " + description.chip + "\ninterval_ns " +
+                     std::to_string(description.interval_ns) + "\n";
   for (const std::string& metric : description.metrics) text += "metric " + metric + "\n";
   return text;
 }
 
 }  // namespace
 
-base::Result<SampleWriter> SampleWriter::create(const std::filesystem::path& file, Description description,
-                                                std::uint64_t most_bytes) {
+base::Result<SampleWriter> SampleWriter::create(const std::filesystem::path& file,
+                                                Description description, std::uint64_t most_bytes) {
   auto blocks = TRY(BlockFile::create(file, format::kMagic, format::kVersion));
   SampleWriter stream(std::move(blocks), std::move(description), most_bytes);
   stream.file_.put(format::Type::kDescription, text_of(stream.description_), 0);
@@ -65,7 +67,8 @@ void SampleWriter::add(std::int64_t start_ns, std::int64_t end_ns, const double*
     covered_ns_ = 0;
     std::ranges::fill(sums_, 0);
   }
-  for (std::size_t m = 0; m < sums_.size(); ++m) sums_[m] += values[m] * (description_.adds_up[m] ? 1 : length);
+  for (std::size_t m = 0; m < sums_.size(); ++m)
+    sums_[m] += values[m] * (description_.adds_up[m] ? 1 : length);
   covered_ns_ += static_cast<std::int64_t>(length);
   merged_end_ns_ = end_ns;
   least_lead_ns_ = std::min(least_lead_ns_, now_ns() - end_ns);
@@ -78,8 +81,8 @@ void SampleWriter::take(std::int64_t start_ns, std::int64_t end_ns) {
   starts_.push_back(start_ns);
   ends_.push_back(end_ns);
   for (std::size_t m = 0; m < sums_.size(); ++m)
-    columns_[m].push_back(
-        static_cast<float>(description_.adds_up[m] ? sums_[m] : sums_[m] / static_cast<double>(covered_ns_)));
+    columns_[m].push_back(static_cast<float>(
+        description_.adds_up[m] ? sums_[m] : sums_[m] / static_cast<double>(covered_ns_)));
   if (starts_.size() >= kMostItems) flush(false);
 }
 
@@ -95,14 +98,17 @@ void SampleWriter::flush(bool last) {
     starts_.clear();
     ends_.clear();
     for (auto& column : columns_) column.clear();
-    // Merging doubles each time that half of what was left is gone: what follows fits, however long it takes.
+    // Merging doubles each time that half of what was left is gone: what follows fits, however long
+    // it takes.
     if (file_.bytes() > most_bytes_ - most_bytes_ / (2ull * merge_) && merge_ < (1u << 20)) {
       merge_ *= 2;
-      file_.event(format::EventKind::kCoarser, "the file of samples came near its size limit", merge_);
+      file_.event(format::EventKind::kCoarser, "the file of samples came near its size limit",
+                  merge_);
     }
   }
   if (!last) return;
-  std::string text = "cpu_ns " + std::to_string(std::int64_t{std::clock()} * (1'000'000'000 / CLOCKS_PER_SEC));
+  std::string text =
+      "cpu_ns " + std::to_string(std::int64_t{std::clock()} * (1'000'000'000 / CLOCKS_PER_SEC));
   if (samples_ > 0) text += "\nlead_ns " + std::to_string(least_lead_ns_);
   file_.put(format::Type::kEnd, text, 0);
 }

@@ -1,5 +1,6 @@
-// Writes one stream of samples (format: wire/samples.hpp), bounded: when half of the bytes it may take are gone, two
-// samples become one, when half of the rest are gone four, and so on. A file never passes its bound.
+// Writes one stream of samples (format: wire/samples.hpp), bounded: when half of the bytes it may
+// take are gone, two samples become one, when half of the rest are gone four, and so on. A file
+// never passes its bound.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ struct Description {
 class SampleWriter {
  public:
   /// Makes the file. kIo where that cannot be.
-  [[nodiscard]] static base::Result<SampleWriter> create(const std::filesystem::path& file, Description description,
+  [[nodiscard]] static base::Result<SampleWriter> create(const std::filesystem::path& file,
+                                                         Description description,
                                                          std::uint64_t most_bytes);
 
   /// `values`: one a metric, NaN for none.
@@ -49,7 +51,8 @@ class SampleWriter {
   std::uint64_t most_bytes_ = 0, samples_ = 0;
   std::uint32_t merge_ = 1, merged_ = 0;
   std::int64_t merged_start_ns_ = 0, merged_end_ns_ = 0, covered_ns_ = 0;
-  std::int64_t least_lead_ns_ = std::numeric_limits<std::int64_t>::max();  ///< of our clock, when a sample was read
+  std::int64_t least_lead_ns_ =
+      std::numeric_limits<std::int64_t>::max();  ///< of our clock, when a sample was read
   std::vector<double> sums_;
   std::vector<std::int64_t> starts_, ends_;
   std::vector<std::vector<float>> columns_;

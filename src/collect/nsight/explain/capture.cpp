@@ -39,11 +39,14 @@ std::string escaped(std::string_view name) {
 }
 std::string joined(const Capture& capture) {
   return escaped(capture.range) +
-         (capture.domain ? "@" + (*capture.domain == "*" ? *capture.domain : escaped(*capture.domain)) : "");
+         (capture.domain
+              ? "@" + (*capture.domain == "*" ? *capture.domain : escaped(*capture.domain))
+              : "");
 }
 
 void drop_gate(CommandLine& line) {
-  for (const char* name : {"--capture-range", "--nvtx-capture", "--capture-range-end", "--stop-on-range-end"})
+  for (const char* name :
+       {"--capture-range", "--nvtx-capture", "--capture-range-end", "--stop-on-range-end"})
     line.remove(name);
 }
 
@@ -63,7 +66,8 @@ bool judge_value(Explaining& about, const std::string& written) {
   const std::string shown = "--nvtx-capture=" + base::shell_quote(written);
   Capture capture = split_capture(written);
   const auto put = [&](std::string_view id, bool certain, const std::string& found) {
-    const std::string right = joined(capture), hint = "Write --nvtx-capture=" + base::shell_quote(right);
+    const std::string right = joined(capture),
+                      hint = "Write --nvtx-capture=" + base::shell_quote(right);
     if (certain)
       about.fail(id, found, hint);
     else
@@ -72,7 +76,8 @@ bool judge_value(Explaining& about, const std::string& written) {
   };
   // The placeholder of nsys's own help.
   if (nsys::is_placeholder(written)) {
-    about.warn("placeholder_capture", shown + ": no range of the program is likely to be called 'range'");
+    about.warn("placeholder_capture",
+               shown + ": no range of the program is likely to be called 'range'");
     drop_gate(line);
     return false;
   }
@@ -81,34 +86,42 @@ bool judge_value(Explaining& about, const std::string& written) {
     drop_gate(line);
     return false;
   };
-  if (capture.range.starts_with("regex:")) return gate_goes("pattern_in_capture", "nsys knows no regular expressions");
+  if (capture.range.starts_with("regex:"))
+    return gate_goes("pattern_in_capture", "nsys knows no regular expressions");
   if (capture.range.size() > 1 && (capture.range.front() == '"' || capture.range.front() == '\'') &&
       capture.range.back() == capture.range.front()) {
     capture.range = capture.range.substr(1, capture.range.size() - 2);
     put("quoted_expression", true, shown + ": the quotes are part of the value");
   }
-  if (capture.range.find(';') != std::string::npos) return gate_goes("list_in_expression", "nsys takes one range");
+  if (capture.range.find(';') != std::string::npos)
+    return gate_goes("list_in_expression", "nsys takes one range");
   // ncu's order, or nsys's names in the wrong place.
   if (capture.domain && *capture.domain != "*") {
-    const bool certain = capture.range == "*" || capture.range == "default" || capture.range == model::kDefaultDomain ||
-                         capture.domain->ends_with('/');
+    const bool certain = capture.range == "*" || capture.range == "default" ||
+                         capture.range == model::kDefaultDomain || capture.domain->ends_with('/');
     if (certain || (means_domain(line, capture.range) && !means_domain(line, *capture.domain) &&
                     model::has_small_letters(*capture.domain))) {
       std::swap(capture.range, *capture.domain);
       if (capture.range.ends_with('/')) capture.range.pop_back();
-      if (*capture.domain == "default" || *capture.domain == model::kDefaultDomain) capture.domain.reset();
-      put("reversed_domain", certain, shown + ": nsys takes the range first and the domain after @");
+      if (*capture.domain == "default" || *capture.domain == model::kDefaultDomain)
+        capture.domain.reset();
+      put("reversed_domain", certain,
+          shown + ": nsys takes the range first and the domain after @");
     }
   }
-  if (capture.domain && (*capture.domain == "default" || *capture.domain == model::kDefaultDomain)) {
+  if (capture.domain &&
+      (*capture.domain == "default" || *capture.domain == model::kDefaultDomain)) {
     capture.domain.reset();
     put("default_domain", true, shown + ": to name the default domain, leave the domain out");
   }
-  if (capture.range.size() > 1 && (capture.range.ends_with('/') || capture.range.starts_with('['))) {
+  if (capture.range.size() > 1 &&
+      (capture.range.ends_with('/') || capture.range.starts_with('['))) {
     if (capture.range.starts_with('[')) capture.range.erase(0, 1);
-    while (capture.range.size() > 1 && (capture.range.ends_with('/') || capture.range.ends_with(']')))
+    while (capture.range.size() > 1 &&
+           (capture.range.ends_with('/') || capture.range.ends_with(']')))
       capture.range.pop_back();
-    put("slash_in_capture", true, shown + ": slashes and brackets are ncu's; to nsys they are letters of the name");
+    put("slash_in_capture", true,
+        shown + ": slashes and brackets are ncu's; to nsys they are letters of the name");
   }
   if (capture.range.find('*') != std::string::npos || capture.range.find('?') != std::string::npos)
     return gate_goes("pattern_in_capture", "nsys knows no patterns");
@@ -132,9 +145,11 @@ void judge_registered(Explaining& about) {
   for (const Word& word : line.before)
     if (word.text == std::string(kRegisterOnly) + "=0") return;
   const std::string setting = std::string(kRegisterOnly) + "=0";
-  if (line.verb == "start") return;  // which starts no program: what `nsys launch` was given is not to be seen here
-  about.warn("unregistered_strings",
-             "--nvtx-capture=" + base::shell_quote(line.value("--nvtx-capture")) + " without " + setting);
+  if (line.verb == "start")
+    return;  // which starts no program: what `nsys launch` was given is not to be seen here
+  about.warn(
+      "unregistered_strings",
+      "--nvtx-capture=" + base::shell_quote(line.value("--nvtx-capture")) + " without " + setting);
   if (const std::string others = line.value("--env-var"); !others.empty())
     line.set("--env-var", others + "," + setting);
   else
@@ -157,7 +172,8 @@ void judge_capture(Explaining& about) {
     line.set("--capture-range", "nvtx");
     capture = line.find("--nvtx-capture");
   } else if (capture && kind != "nvtx") {
-    about.fail("capture_not_gated", "--nvtx-capture is used with --capture-range=nvtx only, not with " + kind,
+    about.fail("capture_not_gated",
+               "--nvtx-capture is used with --capture-range=nvtx only, not with " + kind,
                "Leave --nvtx-capture out, or write --capture-range=nvtx");
     line.remove("--nvtx-capture");
     capture = nullptr;
@@ -165,11 +181,13 @@ void judge_capture(Explaining& about) {
     about.fail("capture_end_alone", "--capture-range-end without --capture-range");
     line.remove("--capture-range-end");
   }
-  if (capture && capture->value && !capture->value->expands && line.value("--capture-range") == "nvtx" &&
+  if (capture && capture->value && !capture->value->expands &&
+      line.value("--capture-range") == "nvtx" &&
       judge_value(about, std::string(capture->value->text)))
     judge_registered(about);
 
-  const bool include = line.has("--nvtx-domain-include"), exclude = line.has("--nvtx-domain-exclude");
+  const bool include = line.has("--nvtx-domain-include"),
+             exclude = line.has("--nvtx-domain-exclude");
   if (include && exclude) {
     about.fail("domains_both", "--nvtx-domain-include together with --nvtx-domain-exclude");
     line.remove("--nvtx-domain-exclude");
@@ -178,22 +196,25 @@ void judge_capture(Explaining& about) {
     const std::string value = line.value(name);
     if (value.find(model::kDefaultDomain) == std::string::npos) continue;
     const std::string right = base::replace_all(value, model::kDefaultDomain, "default");
-    about.fail("default_domain",
-               std::string(name) + "=" + base::shell_quote(value) + ": ncu's name of the default domain",
-               "Write " + std::string(name) + "=" + right);
+    about.fail(
+        "default_domain",
+        std::string(name) + "=" + base::shell_quote(value) + ": ncu's name of the default domain",
+        "Write " + std::string(name) + "=" + right);
     line.set(name, right);
   }
 }
 
 namespace {
 
-/// The name of a report that this version has: `name` itself, its other one, the nearest; "" where none is near.
+/// The name of a report that this version has: `name` itself, its other one, the nearest; "" where
+/// none is near.
 std::string report_for(const std::string& name, const Version& version) {
   const bool old_only = version.year > 0 && version < Version{2023, 1, 0};
   std::vector<std::string> known;
   for (const base::NsysReport& each : base::nsys_reports()) {
     const std::string mine(old_only ? each.old : each.now);
-    if (name == mine || (!old_only && name == each.old && version < Version{2024, 1, 0})) return name;
+    if (name == mine || (!old_only && name == each.old && version < Version{2024, 1, 0}))
+      return name;
     if ((name == each.now || name == each.old) && !mine.empty()) return mine;
     if (!mine.empty()) known.push_back(mine);
   }
@@ -219,7 +240,8 @@ void judge_stats(Explaining& about) {
       about.fail("unknown_report", about.me() + " has no report '" + name + "'",
                  better.empty() ? "`nsys stats --help-reports` lists them" : "Write " + better);
     }
-    if (const std::string joined = base::join(right, ","); joined != each.value->text) each.value = literal(joined);
+    if (const std::string joined = base::join(right, ","); joined != each.value->text)
+      each.value = literal(joined);
   }
 }
 
@@ -227,14 +249,17 @@ void judge_export(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* type = line.find("--type");
   if (!type || !type->value || type->value->expands) return;
-  // `nsys export --help` of 2020.4.3, 2022.4.2 and 2023.4.4; jsonlines of the documentation of 2025.
+  // `nsys export --help` of 2020.4.3, 2022.4.2 and 2023.4.4; jsonlines of the documentation of
+  // 2025.
   const Version version = about.can ? about.can->version : Version{};
   std::vector<std::string> known{"sqlite", "hdf", "text", "json", "info"};
   if (version.year == 0 || version.year >= 2022) known.emplace_back("arrow");
-  if (version.year == 0 || version.year >= 2023) known.insert(known.end(), {"arrowdir", "parquetdir"});
+  if (version.year == 0 || version.year >= 2023)
+    known.insert(known.end(), {"arrowdir", "parquetdir"});
   if (version.year == 0 || version.year >= 2024) known.emplace_back("jsonlines");
   const std::string value = type->value->text;
-  if (std::find(known.begin(), known.end(), value) == known.end()) invalid(about, "--type", value, known);
+  if (std::find(known.begin(), known.end(), value) == known.end())
+    invalid(about, "--type", value, known);
 }
 
 }  // namespace

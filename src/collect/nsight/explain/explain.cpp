@@ -18,7 +18,8 @@ constexpr std::string_view kDashes[] = {"\u2013", "\u2014", "\u2212", "\u2010", 
 std::string plain(std::string_view command, Explaining& about) {
   std::string text(command), seen;
   const auto note = [&](std::string_view glyph) {
-    if (seen.find(glyph) == std::string::npos) seen += (seen.empty() ? "" : " ") + std::string(glyph);
+    if (seen.find(glyph) == std::string::npos)
+      seen += (seen.empty() ? "" : " ") + std::string(glyph);
   };
   for (const Lookalike& each : kLookalikes) {
     if (text.find(each.glyph) == std::string::npos) continue;
@@ -36,7 +37,8 @@ std::string plain(std::string_view command, Explaining& about) {
       note(dash);
       text.replace(begin, end - begin, letter ? "-" : "--");
     }
-  if (!seen.empty()) about.fail("lookalike", "characters of a word processor instead of the shell's own: " + seen);
+  if (!seen.empty())
+    about.fail("lookalike", "characters of a word processor instead of the shell's own: " + seen);
   return text;
 }
 
@@ -71,7 +73,8 @@ std::string command_of_inner_shell(const ShellLine& shell) {
     const bool takes_command = is_short && option.ends_with('c');
     if (!takes_command) continue;
     const std::string& inner = shell.words[i].text;
-    const bool mentions_tool = inner.find("ncu") != std::string::npos || inner.find("nsys") != std::string::npos;
+    const bool mentions_tool =
+        inner.find("ncu") != std::string::npos || inner.find("nsys") != std::string::npos;
     if (mentions_tool) return inner;
   }
   return {};
@@ -105,14 +108,15 @@ base::Result<ShellLine> cut(std::string_view command, Explaining& about) {
   auto shell = words_of(text, about);
   if (shell && shell->blank_after_backslash)
     about.fail("blank_after_backslash", "a blank follows a backslash at the end of a line");
-  if (!shell || !shell->glued || shell->rest.starts_with("<") || shell->rest.starts_with(">")) return shell;
+  if (!shell || !shell->glued || shell->rest.starts_with("<") || shell->rest.starts_with(">"))
+    return shell;
   // `--nvtx-include A;B ./app`: the line ends in the middle of a word, before any program.
   auto line = parse_line(*shell, nullptr);
   if (!line || !line->program.empty()) return shell;
   auto whole = split_shell(text, false);
   if (!whole || whole->words.size() < shell->words.size()) return shell;
-  about.fail("shell_operator", "the shell ends the command at '" + shell->rest.substr(0, 1) + "' of '" +
-                                   whole->words[shell->words.size() - 1].text + "'");
+  about.fail("shell_operator", "the shell ends the command at '" + shell->rest.substr(0, 1) +
+                                   "' of '" + whole->words[shell->words.size() - 1].text + "'");
   return whole;
 }
 
@@ -149,7 +153,8 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
     judge_reports(about);
   }
   Explained out;
-  for (model::Finding& finding : about.findings) finding.question = "Is this line of " + about.line.tool + " right?";
+  for (model::Finding& finding : about.findings)
+    finding.question = "Is this line of " + about.line.tool + " right?";
   out.findings = std::move(about.findings);
   if (!about.lost) out.corrected = about.line.text();
   return out;

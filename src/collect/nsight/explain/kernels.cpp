@@ -24,10 +24,13 @@ void judge_set(Explaining& about) {
   const auto known = names_of(about.can->sets);
   const bool renamed = (name == "basic" || name == "default") && !about.can->default_set.empty();
   const auto near = base::nearest(name, known, 1);
-  const std::string better = renamed ? about.can->default_set : near.empty() ? std::string() : near.front();
-  about.fail(
-      "unknown_set", about.me() + " has no set '" + name + "'; it has " + base::join(known, ", "),
-      better.empty() ? "Leave it out for the default set (" + about.can->default_set + ")" : "Write --set " + better);
+  const std::string better = renamed        ? about.can->default_set
+                             : near.empty() ? std::string()
+                                            : near.front();
+  about.fail("unknown_set",
+             about.me() + " has no set '" + name + "'; it has " + base::join(known, ", "),
+             better.empty() ? "Leave it out for the default set (" + about.can->default_set + ")"
+                            : "Write --set " + better);
   about.line.set("--set", better);
 }
 
@@ -38,10 +41,12 @@ void judge_sections(Explaining& about) {
     if (each.name != "--section" || !each.value || each.value->expands) return false;
     const std::string name = each.value->text;
     if (name.starts_with("regex:") || about.can->sections.count(name)) return false;
-    if (about.line.has("--section-folder") || about.line.has("--section-folder-recursive")) return false;
+    if (about.line.has("--section-folder") || about.line.has("--section-folder-recursive"))
+      return false;
     const auto near = base::nearest(name, known, 1);
     about.fail("unknown_section", about.me() + " has no section '" + name + "'",
-               near.empty() ? "Leave it out; `ncu --list-sections` names them" : "Write --section " + near.front());
+               near.empty() ? "Leave it out; `ncu --list-sections` names them"
+                            : "Write --section " + near.front());
     if (near.empty()) return true;
     each.value = literal(near.front());
     return false;
@@ -50,7 +55,9 @@ void judge_sections(Explaining& about) {
 
 void judge_metrics(Explaining& about) {
   const Argument* metrics = about.line.find("--metrics");
-  if (!metrics || !metrics->value || metrics->value->expands || !about.can || about.can->metrics.empty()) return;
+  if (!metrics || !metrics->value || metrics->value->expands || !about.can ||
+      about.can->metrics.empty())
+    return;
   const std::vector<std::string> known(about.can->metrics.begin(), about.can->metrics.end());
   std::vector<std::string> kept;
   bool changed = false;
@@ -64,16 +71,19 @@ void judge_metrics(Explaining& about) {
       // No ncu is installed to ask, and a newer one may know it.
       const auto like = base::nearest(metric.substr(0, metric.find('.')), known, 1);
       if (!like.empty())
-        about.warn("unknown_metric", "'" + metric + "' is not a metric of ncu up to 2024.1", "Write " + like.front());
+        about.warn("unknown_metric", "'" + metric + "' is not a metric of ncu up to 2024.1",
+                   "Write " + like.front());
       kept.push_back(like.empty() ? metric
-                                  : like.front() +
-                                        (metric.find('.') == std::string::npos ? "" : metric.substr(metric.find('.'))));
+                                  : like.front() + (metric.find('.') == std::string::npos
+                                                        ? ""
+                                                        : metric.substr(metric.find('.'))));
       changed = changed || !like.empty();
       continue;
     }
     changed = true;
     if (const std::string pattern = ncu::metric_regex(metric); !pattern.empty()) {
-      about.fail("unknown_metric", about.me() + " compares metrics letter by letter: none is called '" + metric + "'",
+      about.fail("unknown_metric",
+                 about.me() + " compares metrics letter by letter: none is called '" + metric + "'",
                  "Write " + base::shell_quote(pattern));
       kept.push_back(pattern);
       continue;
@@ -81,9 +91,11 @@ void judge_metrics(Explaining& about) {
     const auto dot = metric.find('.');
     const auto near = base::nearest(metric.substr(0, dot), known, 1);
     const std::string better =
-        near.empty() ? std::string() : near.front() + (dot == std::string::npos ? "" : metric.substr(dot));
+        near.empty() ? std::string()
+                     : near.front() + (dot == std::string::npos ? "" : metric.substr(dot));
     about.fail("unknown_metric", about.me() + " knows no metric '" + metric + "'",
-               better.empty() ? "Leave it out; `rangescope metrics search WORD` finds metrics" : "Write " + better);
+               better.empty() ? "Leave it out; `rangescope metrics search WORD` finds metrics"
+                              : "Write " + better);
     if (!better.empty()) kept.push_back(better);
   }
   if (changed) about.line.set("--metrics", base::join(kept, ","));
@@ -94,14 +106,17 @@ void judge_kernel_name(Explaining& about) {
   const Argument* given = line.find("--kernel-name");
   if (!given || !given->value || given->value->expands) return;
   const std::string name = given->value->text;
-  const std::string base = line.value("--kernel-name-base").empty() ? "function" : line.value("--kernel-name-base");
+  const std::string base =
+      line.value("--kernel-name-base").empty() ? "function" : line.value("--kernel-name-base");
   const std::string shown = "--kernel-name " + base::shell_quote(name);
-  const auto mend = [&](std::string_view id, const std::string& found, std::string_view how, const std::string& value) {
+  const auto mend = [&](std::string_view id, const std::string& found, std::string_view how,
+                        const std::string& value) {
     about.fail(id, found, std::string(how) + " " + base::shell_quote(value));
     line.set(std::string(how.substr(how.find('-'))), value);
   };
   if (const std::string bare = model::kernel_pattern_without_quotes(name); bare != name) {
-    mend("quoted_expression", shown + ": the quotes are letters of the name", "Write --kernel-name", bare);
+    mend("quoted_expression", shown + ": the quotes are letters of the name", "Write --kernel-name",
+         bare);
     return judge_kernel_name(about);
   }
   if (name.starts_with("regex:")) return;
@@ -114,12 +129,14 @@ void judge_kernel_name(Explaining& about) {
     std::vector<std::string> names;
     for (const std::string_view part : base::split(name, ','))
       if (!base::trim(part).empty()) names.emplace_back(base::trim(part));
-    mend("kernel_name_pattern", shown + " is one name, not a list", "Write --kernel-name", ncu::kernel_regex(names));
+    mend("kernel_name_pattern", shown + " is one name, not a list", "Write --kernel-name",
+         ncu::kernel_regex(names));
   } else if (name.starts_with("_Z") && base != "mangled") {
     mend("kernel_name_base", shown + " is a mangled name, and is compared with " + base + " names",
          "Add --kernel-name-base", "mangled");
   } else if (signature && base == "function") {
-    mend("kernel_name_base", shown + " has arguments, and is compared with function names, which have none",
+    mend("kernel_name_base",
+         shown + " has arguments, and is compared with function names, which have none",
          "Add --kernel-name-base", "demangled");
   }
 }
@@ -141,7 +158,8 @@ void judge_kernel_id(Explaining& about) {
   for (const std::string_view part : base::split(id, ':'))
     if (!part.empty()) parts.emplace_back(part);
   const bool numbers =
-      !parts.empty() && std::all_of(parts.begin(), parts.end(), [](const std::string& p) { return base::to_uint(p); });
+      !parts.empty() && std::all_of(parts.begin(), parts.end(),
+                                    [](const std::string& p) { return base::to_uint(p); });
   const std::string found = shown + ": " + mistake;
   if (numbers) {
     line.remove("--kernel-id");
@@ -152,10 +170,12 @@ void judge_kernel_id(Explaining& about) {
       hint += " --launch-count " + parts[1];
       if (!line.has("--launch-count")) line.add("--launch-count", parts[1]);
     }
-    if (const auto stride = parts.size() > 2 ? base::to_uint(parts[2]).value_or(0) : 0; stride > 1 && stride <= 1000)
+    if (const auto stride = parts.size() > 2 ? base::to_uint(parts[2]).value_or(0) : 0;
+        stride > 1 && stride <= 1000)
       hint += "; a stride of " + parts[2] + " is --kernel-id " +
               base::shell_quote(":::" + ncu::every_regex(static_cast<std::uint32_t>(stride))) +
-              ", without --launch-skip (`rangescope profile --ncu --every " + parts[2] + "` writes it)";
+              ", without --launch-skip (`rangescope profile --ncu --every " + parts[2] +
+              "` writes it)";
     about.fail("kernel_id", found, std::move(hint));
     return;
   }
@@ -177,7 +197,9 @@ void judge_kernel_id(Explaining& about) {
 void judge_regexes(Explaining& about) {
   for (const Argument& each : about.line.arguments) {
     if (!each.value || each.value->expands) continue;
-    if (each.name != "--kernel-name" && each.name != "--section" && each.name != "--target-processes-filter") continue;
+    if (each.name != "--kernel-name" && each.name != "--section" &&
+        each.name != "--target-processes-filter")
+      continue;
     const std::string mistake = ncu::regex_mistake(each.value->text);
     if (mistake.empty()) continue;
     about.fail("bad_regex", each.name + ": " + mistake);
@@ -190,14 +212,18 @@ void judge_children(Explaining& about) {
   if (line.program.empty()) return;
   const std::string given = line.value("--target-processes");
   // The default until 2023.2; newer versions profile all.
-  const bool only = given == "application-only" || (given.empty() && about.can && about.can->version.year > 0 &&
-                                                    about.can->version < Version{2023, 3, 0});
+  const bool only =
+      given == "application-only" || (given.empty() && about.can && about.can->version.year > 0 &&
+                                      about.can->version < Version{2023, 3, 0});
   if (!only) return;
-  static constexpr std::array<std::string_view, 10> kLaunchers{"torchrun",  "mpirun", "mpiexec", "srun", "accelerate",
-                                                               "deepspeed", "bash",   "sh",      "make", "ctest"};
+  static constexpr std::array<std::string_view, 10> kLaunchers{
+      "torchrun",  "mpirun", "mpiexec", "srun", "accelerate",
+      "deepspeed", "bash",   "sh",      "make", "ctest"};
   const std::string program(base::file_name(line.program.front().text));
-  const bool module = line.program.size() > 2 && program.starts_with("python") && line.program[1].text == "-m" &&
-                      (line.program[2].text.starts_with("torch.distributed") || line.program[2].text == "accelerate");
+  const bool module = line.program.size() > 2 && program.starts_with("python") &&
+                      line.program[1].text == "-m" &&
+                      (line.program[2].text.starts_with("torch.distributed") ||
+                       line.program[2].text == "accelerate");
   if (!module && std::find(kLaunchers.begin(), kLaunchers.end(), program) == kLaunchers.end() &&
       !program.ends_with(".sh"))
     return;
@@ -221,10 +247,13 @@ void judge_pairs(Explaining& about) {
     return std::string(option) + (value.empty() ? "" : " " + std::string(value));
   };
   for (const Conflict& each : conflicts()) {
-    if (!stands(line, each.option, each.value) || !stands(line, each.with, each.with_value)) continue;
-    if (each.with == "--launch-skip" && line.value(each.with) == "0") continue;  // which skips nothing
+    if (!stands(line, each.option, each.value) || !stands(line, each.with, each.with_value))
+      continue;
+    if (each.with == "--launch-skip" && line.value(each.with) == "0")
+      continue;  // which skips nothing
     about.fail("mode_conflict",
-               "ncu refuses " + named(each.option, each.value) + " with " + named(each.with, each.with_value) +
+               "ncu refuses " + named(each.option, each.value) + " with " +
+                   named(each.with, each.with_value) +
                    (each.why.empty() ? "" : ", " + std::string(each.why)),
                "Leave " + std::string(each.drop) + " out");
     line.remove(each.drop);
@@ -247,8 +276,10 @@ void judge_import(Explaining& about) {
   CommandLine& line = about.line;
   for (const Argument& each : std::vector<Argument>(line.arguments)) {
     if (!has_trait("ncu", each.name, Option::kLive)) continue;
-    about.fail("mode_conflict", "ncu refuses " + each.name + " with --import: the report is there already",
-               each.name == "--nvtx" ? "Leave it out: --nvtx-include filters a report without it" : "Leave it out");
+    about.fail("mode_conflict",
+               "ncu refuses " + each.name + " with --import: the report is there already",
+               each.name == "--nvtx" ? "Leave it out: --nvtx-include filters a report without it"
+                                     : "Leave it out");
     line.remove(each.name);
   }
 }
@@ -281,19 +312,24 @@ void judge_modes(Explaining& about) {
   CommandLine& line = about.line;
   if (line.tool != "ncu") return;
   if (line.has("--import")) return judge_import(about);
-  const std::string mode = line.value("--replay-mode").empty() ? "kernel" : line.value("--replay-mode");
+  const std::string mode =
+      line.value("--replay-mode").empty() ? "kernel" : line.value("--replay-mode");
   for (const Argument& each : std::vector<Argument>(line.arguments)) {
     const Option* row = find_option("ncu", each.name);
     const std::string value = each.value ? each.value->text : std::string();
     if (!row || !row->refused_in(mode_bit(mode), value)) continue;
     about.fail("mode_conflict",
-               "ncu refuses " + each.name + (row->only_value.empty() ? "" : " " + value) + " in replay mode " + mode,
-               "Leave it out, or use --replay-mode " + base::replace_all(mode_names(row->modes), ", ", " or "));
+               "ncu refuses " + each.name + (row->only_value.empty() ? "" : " " + value) +
+                   " in replay mode " + mode,
+               "Leave it out, or use --replay-mode " +
+                   base::replace_all(mode_names(row->modes), ", ", " or "));
     line.remove(each.name);
   }
   if (is_yes(line.value("--kill")) && !line.has("--launch-count")) {
-    about.fail("needs_option", "--kill yes ends the program after --launch-count results, and there is no such count",
-               "Leave --kill out, or add --launch-count N");
+    about.fail(
+        "needs_option",
+        "--kill yes ends the program after --launch-count results, and there is no such count",
+        "Leave --kill out, or add --launch-count N");
     line.remove("--kill");
   }
   judge_pairs(about);
@@ -306,7 +342,8 @@ void judge_modes(Explaining& about) {
                  "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
       line.remove("--range-filter");
     } else if (!slots[2].empty() && !line.has("--nvtx-include")) {
-      about.fail("needs_option", "the third part of --range-filter counts NVTX ranges, and none are included",
+      about.fail("needs_option",
+                 "the third part of --range-filter counts NVTX ranges, and none are included",
                  "Leave it out, or add --nvtx --nvtx-include RANGE/");
       line.remove("--range-filter");
     }

@@ -16,7 +16,8 @@ constexpr std::string_view kCounts[] = {"-n", "-np", "--ntasks", "--np"};
 /// The processes that a launcher in front of the tool starts; 0 where no number is given.
 std::uint64_t launched_processes(const Words& before) {
   const auto launcher = std::ranges::find_if(before, [](const Word& word) {
-    return std::ranges::find(kRankLaunchers, base::file_name(word.text)) != std::end(kRankLaunchers);
+    return std::ranges::find(kRankLaunchers, base::file_name(word.text)) !=
+           std::end(kRankLaunchers);
   });
   if (launcher == before.end()) return 0;
   for (auto word = launcher; word != before.end(); ++word) {

@@ -7,11 +7,13 @@
 namespace rangescope::collect::command {
 namespace {
 
-constexpr std::string_view kVerbs[] = {"profile",  "launch",   "start",  "stop",    "cancel", "stats",  "status",
-                                       "shutdown", "sessions", "export", "analyze", "nvprof", "recipe", "service"};
+constexpr std::string_view kVerbs[] = {"profile", "launch", "start",    "stop",     "cancel",
+                                       "stats",   "status", "shutdown", "sessions", "export",
+                                       "analyze", "nvprof", "recipe",   "service"};
 
 /// The full name of a long option as written: itself, or the only option that begins so.
-std::string resolve(std::string_view tool, const std::string& written, const Abilities* can, bool& known) {
+std::string resolve(std::string_view tool, const std::string& written, const Abilities* can,
+                    bool& known) {
   known = true;
   if (!can) return written;
   if (can->has(written) || is_hidden_option(tool, written, can->version)) return written;
@@ -61,7 +63,8 @@ class Parser {
     if (equal != std::string::npos) {
       argument.joined = true;
       argument.value = literal(word.text.substr(equal + 1));
-      if (word.expands) *argument.value = {argument.value->text, word.raw.substr(word.raw.find('=') + 1), true};
+      if (word.expands)
+        *argument.value = {argument.value->text, word.raw.substr(word.raw.find('=') + 1), true};
     } else {
       take_value(argument);
     }
@@ -92,7 +95,8 @@ class Parser {
     if (kind == Takes::kUnknown) {
       // Nobody knows: a value where the next word can hardly be the program and more words follow.
       const std::string& next = words_[at_].text;
-      if (next.starts_with("-") || next.find('/') != std::string::npos || at_ + 1 >= words_.size()) return;
+      if (next.starts_with("-") || next.find('/') != std::string::npos || at_ + 1 >= words_.size())
+        return;
     }
     argument.value = words_[at_++];
   }
@@ -112,8 +116,8 @@ std::string Argument::shown() const {
 }
 
 const Argument* CommandLine::find(std::string_view name) const {
-  const auto found =
-      std::find_if(arguments.begin(), arguments.end(), [&](const Argument& each) { return each.name == name; });
+  const auto found = std::find_if(arguments.begin(), arguments.end(),
+                                  [&](const Argument& each) { return each.name == name; });
   return found == arguments.end() ? nullptr : &*found;
 }
 
@@ -131,14 +135,15 @@ std::string CommandLine::value(std::string_view name) const {
 
 void CommandLine::set(const std::string& name, const std::string& value) {
   if (value.empty()) return remove(name);
-  const auto first =
-      std::find_if(arguments.begin(), arguments.end(), [&](const Argument& each) { return each.name == name; });
+  const auto first = std::find_if(arguments.begin(), arguments.end(),
+                                  [&](const Argument& each) { return each.name == name; });
   if (first == arguments.end()) {
     add(name, value);
     return;
   }
   first->value = literal(value);
-  arguments.erase(std::remove_if(first + 1, arguments.end(), [&](const Argument& each) { return each.name == name; }),
+  arguments.erase(std::remove_if(first + 1, arguments.end(),
+                                 [&](const Argument& each) { return each.name == name; }),
                   arguments.end());
 }
 

@@ -1,7 +1,9 @@
-// A command line of ncu or nsys, taken apart: what precedes the tool, its options with their values, the program.
+// A command line of ncu or nsys, taken apart: what precedes the tool, its options with their
+// values, the program.
 //
-// Options are recognised as the tools themselves do it: long and short, `--option value`, `--option=value`, `-kvalue`,
-// and unambiguous beginnings of long options (`--nvtx-incl`); the first word that is no option is the program.
+// Options are recognised as the tools themselves do it: long and short, `--option value`,
+// `--option=value`, `-kvalue`, and unambiguous beginnings of long options (`--nvtx-incl`); the
+// first word that is no option is the program.
 #pragma once
 
 #include <optional>
@@ -17,8 +19,8 @@ namespace rangescope::collect::command {
 
 /// One option of the line.
 struct Argument {
-  std::string name;           ///< "--nvtx-include": in full, also where `-k` or `--nvtx-incl` is written
-  std::string written;        ///< as it is written, without its value
+  std::string name;     ///< "--nvtx-include": in full, also where `-k` or `--nvtx-incl` is written
+  std::string written;  ///< as it is written, without its value
   std::optional<Word> value;  ///< absent where it takes none, or where it is missing
   bool joined = false;        ///< one word: `--set=full`, `-kfoo`
   bool known = true;          ///< this tool has an option of that name, as far as is known
@@ -40,7 +42,9 @@ struct CommandLine {
   bool next_line = false;      ///< a command of its own
 
   /// Whose rows of the table of options count: the tool, or "nsys stats", "nsys export".
-  [[nodiscard]] std::string table() const { return verb == "stats" || verb == "export" ? tool + " " + verb : tool; }
+  [[nodiscard]] std::string table() const {
+    return verb == "stats" || verb == "export" ? tool + " " + verb : tool;
+  }
   /// nsys's verb records something.
   [[nodiscard]] bool records() const {
     return tool == "ncu" || verb == "profile" || verb == "launch" || verb == "start";
@@ -50,7 +54,8 @@ struct CommandLine {
   /// The value of the last one, "" where there is none.
   [[nodiscard]] std::string value(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> values(std::string_view name) const;
-  /// In place of the first of that name (all others go), else behind the last option; with no value all go.
+  /// In place of the first of that name (all others go), else behind the last option; with no value
+  /// all go.
   void set(const std::string& name, const std::string& value);
   void add(const std::string& name, std::optional<std::string> value);
   void remove(std::string_view name);
@@ -59,8 +64,8 @@ struct CommandLine {
   [[nodiscard]] std::string text() const;
 };
 
-/// Takes it apart. `can` is what the installed tool reports about itself, and may be null. kUsage where no ncu and no
-/// nsys is named in it.
+/// Takes it apart. `can` is what the installed tool reports about itself, and may be null. kUsage
+/// where no ncu and no nsys is named in it.
 [[nodiscard]] base::Result<CommandLine> parse_line(const ShellLine& shell, const Abilities* can);
 /// "ncu" or "nsys", or "": which tool these words start, and where.
 [[nodiscard]] std::string tool_of(const std::vector<Word>& words, std::size_t* at = nullptr);

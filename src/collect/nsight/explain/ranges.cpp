@@ -16,7 +16,8 @@ std::string_view cause_of(std::string_view text) {
   const std::string_view trimmed = base::trim(text);
   if (trimmed.empty()) return "bad_expression";
   if (trimmed.size() != text.size()) return "blank_in_expression";
-  if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+  if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
+      text.back() == text.front())
     return "quoted_expression";
   const bool regex = text.starts_with("regex:");
   if (!regex && text.find(';') != std::string_view::npos) return "list_in_expression";
@@ -24,9 +25,11 @@ std::string_view cause_of(std::string_view text) {
   const auto at = text.find('@');
   if (at == 0 || std::count(text.begin(), text.end(), '@') > 1) return "bad_expression";
   const std::string_view ranges = at == std::string_view::npos ? text : text.substr(at + 1);
-  if (!regex && ranges.starts_with('[') && ranges.ends_with(']') && ranges.find('/') == std::string_view::npos)
+  if (!regex && ranges.starts_with('[') && ranges.ends_with(']') &&
+      ranges.find('/') == std::string_view::npos)
     return "single_anchors";
-  if (!regex && text.find('*') != std::string_view::npos && !ranges.starts_with("*/")) return "glob_in_expression";
+  if (!regex && text.find('*') != std::string_view::npos && !ranges.starts_with("*/"))
+    return "glob_in_expression";
   return "bad_expression";
 }
 
@@ -39,10 +42,12 @@ std::vector<std::string> meant(const model::Normalized& normalized) {
   return out;
 }
 
-void replace(CommandLine& line, const std::string& name, const std::string& old, const std::vector<std::string>& with) {
-  const auto found = std::find_if(line.arguments.begin(), line.arguments.end(), [&](const Argument& each) {
-    return each.name == name && each.value && each.value->text == old;
-  });
+void replace(CommandLine& line, const std::string& name, const std::string& old,
+             const std::vector<std::string>& with) {
+  const auto found =
+      std::find_if(line.arguments.begin(), line.arguments.end(), [&](const Argument& each) {
+        return each.name == name && each.value && each.value->text == old;
+      });
   if (found == line.arguments.end()) return;
   if (with.empty()) {
     line.arguments.erase(found);
@@ -62,11 +67,13 @@ void replace(CommandLine& line, const std::string& name, const std::string& old,
 
 std::string quoted_list(const std::string& name, const std::vector<std::string>& expressions) {
   std::string text;
-  for (const std::string& each : expressions) text += (text.empty() ? "" : " ") + name + " " + base::shell_quote(each);
+  for (const std::string& each : expressions)
+    text += (text.empty() ? "" : " ") + name + " " + base::shell_quote(each);
   return text;
 }
 
-/// `A/, B/`, `A/,B`, `decode/ prefill/`: the parts of a list, each an expression; none where it is one.
+/// `A/, B/`, `A/,B`, `decode/ prefill/`: the parts of a list, each an expression; none where it is
+/// one.
 std::vector<std::string> comma_list(std::string_view written) {
   std::vector<std::string> parts;
   if (written.starts_with(model::kRegexPrefix) || written.find('[') != std::string_view::npos ||
@@ -82,7 +89,8 @@ std::vector<std::string> comma_list(std::string_view written) {
   return parts.size() > 1 || commas ? parts : std::vector<std::string>{};
 }
 
-/// Quotes around the expression, and around its part behind `regex:` or a domain, which the shell did not take away.
+/// Quotes around the expression, and around its part behind `regex:` or a domain, which the shell
+/// did not take away.
 std::string without_quotes(std::string_view written) {
   std::string text(written);
   for (const char quote : {'"', '\''}) {
@@ -93,7 +101,8 @@ std::string without_quotes(std::string_view written) {
   return text;
 }
 
-/// What the parts of a list mean, one after the other; with `slash` a name alone is a push/pop range.
+/// What the parts of a list mean, one after the other; with `slash` a name alone is a push/pop
+/// range.
 std::vector<std::string> meant_by(const auto& parts, bool slash) {
   std::vector<std::string> right;
   for (const auto& part : parts) {
@@ -128,12 +137,12 @@ void judge_start_end(Explaining& about, const std::string& name, const std::stri
         return std::find(all.begin(), all.end(), each) != all.end();
       }))
     return;  // both kinds are named: whoever wrote it knows
-  about.warn(
-      several ? "comma_means_both" : "missing_slash",
-      name + " " + base::shell_quote(written) +
-          (several ? " matches while all of these start/end ranges are open"
-                   : " has no slash: it names start/end ranges only"),
-      "Write " + quoted_list(name, right) + (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
+  about.warn(several ? "comma_means_both" : "missing_slash",
+             name + " " + base::shell_quote(written) +
+                 (several ? " matches while all of these start/end ranges are open"
+                          : " has no slash: it names start/end ranges only"),
+             "Write " + quoted_list(name, right) +
+                 (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
   right.push_back(written);
   replace(line, name, written, right);
 }
@@ -141,9 +150,11 @@ void judge_start_end(Explaining& about, const std::string& name, const std::stri
 void judge(Explaining& about, const std::string& name, const std::string& written) {
   using enum model::Grade;
   CommandLine& line = about.line;
-  // Names a mistake and puts `right` in its place; where there is none, what is certainly wrong goes.
+  // Names a mistake and puts `right` in its place; where there is none, what is certainly wrong
+  // goes.
   const auto mend = [&](model::Grade grade, std::string_view id, const std::string& found,
-                        const std::vector<std::string>& right, const std::string& otherwise = "Leave it out") {
+                        const std::vector<std::string>& right,
+                        const std::string& otherwise = "Leave it out") {
     const std::string text = name + " " + base::shell_quote(written) + ": " + found;
     const std::string hint = right.empty() ? otherwise : "Write " + quoted_list(name, right);
     grade == kFail ? about.fail(id, text, hint) : about.warn(id, text, hint);
@@ -153,12 +164,15 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
   std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
   if (range.ends_with('/')) range.pop_back();
   if (!range.empty() && !model::looks_like_domain(range))
-    return mend(kFail, "reversed_domain", "to ncu this is the domain '" + range + "' and the range '*'",
+    return mend(kFail, "reversed_domain",
+                "to ncu this is the domain '" + range + "' and the range '*'",
                 {"regex:.*@^" + model::escape_regex(range) + "$/"});
   if (!written.starts_with("regex:") && written.find('|') != std::string::npos)
     return mend(kWarn, "list_in_expression", "this is one name, with a bar in it",
-                meant_by(base::split(written, '|'), false), "Repeat the option, once for each range");
-  if (const auto list = comma_list(written); !list.empty())  // with a slash, push/pop ranges are meant, all of them
+                meant_by(base::split(written, '|'), false),
+                "Repeat the option, once for each range");
+  if (const auto list = comma_list(written);
+      !list.empty())  // with a slash, push/pop ranges are meant, all of them
     return mend(kFail, "list_in_expression", "an expression names one push/pop range",
                 meant_by(list, written.find('/') != std::string::npos));
   if (const std::string right = without_quotes(written); right != written) {
@@ -166,24 +180,28 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
     return judge(about, name, right);
   }
   if (written.starts_with("default@")) {
-    mend(kWarn, "default_domain", "to ncu this is a domain that is called 'default'", {written.substr(8)});
+    mend(kWarn, "default_domain", "to ncu this is a domain that is called 'default'",
+         {written.substr(8)});
     return judge(about, name, written.substr(8));
   }
   auto parsed = model::RangeExpression::parse(written);
   if (!parsed) {
     auto normalized = model::normalize(written);
     std::string reason = parsed.error().what;
-    // ncu passes over empty names: /decode/, decode//layer0/ and /decode match as decode/ does (2024.1.1, 2025.3.1).
+    // ncu passes over empty names: /decode/, decode//layer0/ and /decode match as decode/ does
+    // (2024.1.1, 2025.3.1).
     if (reason.find("empty name between slashes") != std::string::npos) return;
-    if (const std::string_view head = "range expression: "; reason.starts_with(head)) reason.erase(0, head.size());
-    return mend(kFail, cause_of(written), reason, normalized ? meant(*normalized) : std::vector<std::string>{},
+    if (const std::string_view head = "range expression: "; reason.starts_with(head))
+      reason.erase(0, head.size());
+    return mend(kFail, cause_of(written), reason,
+                normalized ? meant(*normalized) : std::vector<std::string>{},
                 "Leave it out, or name one range: decode/");
   }
   if (auto right = model::in_ncu_order(written)) {
     if (!right->ends_with('/')) *right += '/';
     return mend(kWarn, "reversed_domain",
-                "to ncu '" + *parsed->parts().domain + "' is the domain and '" + parsed->parts().elements[0].text +
-                    "' the range",
+                "to ncu '" + *parsed->parts().domain + "' is the domain and '" +
+                    parsed->parts().elements[0].text + "' the range",
                 {*right});
   }
   if (parsed->parts().kind == model::RangeKind::kPushPop) return;

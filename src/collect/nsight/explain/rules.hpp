@@ -1,5 +1,6 @@
-// The rules by which a command line is judged. Each names its mistakes and corrects the line in place, so that mistakes
-// combine; explain.cpp calls them in order. Each function is in the file named above it.
+// The rules by which a command line is judged. Each names its mistakes and corrects the line in
+// place, so that mistakes combine; explain.cpp calls them in order. Each function is in the file
+// named above it.
 #pragma once
 
 #include <map>
@@ -27,18 +28,21 @@ struct Explaining {
   void warn(std::string_view id, std::string found, std::string hint = {}) {
     add(id, model::Grade::kWarn, std::move(found), std::move(hint));
   }
-  [[nodiscard]] std::string me() const { return can ? line.tool + " " + to_string(can->version) : line.tool; }
+  [[nodiscard]] std::string me() const {
+    return can ? line.tool + " " + to_string(can->version) : line.tool;
+  }
   /// Values that the help lists for an option; none where it lists none.
   [[nodiscard]] const std::vector<std::string>& listed(const std::string& option) const;
 
  private:
   void add(std::string_view id, model::Grade grade, std::string found, std::string hint) {
-    findings.push_back({"command." + std::string(id), {}, grade, std::move(found), std::move(hint), {}});
+    findings.push_back(
+        {"command." + std::string(id), {}, grade, std::move(found), std::move(hint), {}});
   }
 };
 
-// words.cpp: what is wrong with the words themselves. Each looks at a freshly parsed line, changes the words that it
-// was parsed from, and returns whether it did: then the line is parsed again.
+// words.cpp: what is wrong with the words themselves. Each looks at a freshly parsed line, changes
+// the words that it was parsed from, and returns whether it did: then the line is parsed again.
 using Words = std::vector<Word>;
 [[nodiscard]] bool mend_words(Explaining& about, Words& words);
 void judge_program(Explaining& about);

@@ -53,7 +53,8 @@ class Splitter {
   }
 
  private:
-  /// The length of a backslash and a line end, of Windows too: the shell takes both away, also within a word.
+  /// The length of a backslash and a line end, of Windows too: the shell takes both away, also
+  /// within a word.
   [[nodiscard]] std::size_t continued(std::size_t at) const {
     const std::string_view text = text_.substr(at);
     return text.starts_with("\\\n") ? 2 : text.starts_with("\\\r\n") ? 3 : 0;
@@ -71,7 +72,8 @@ class Splitter {
   }
   /// `2>`: the digits belong to the operator.
   [[nodiscard]] bool redirected() const {
-    return open_ && (text_[at_] == '>' || text_[at_] == '<') && base::to_uint(text_.substr(begin_, at_ - begin_));
+    return open_ && (text_[at_] == '>' || text_[at_] == '<') &&
+           base::to_uint(text_.substr(begin_, at_ - begin_));
   }
 
   void begin() {
@@ -127,7 +129,8 @@ class Splitter {
         continue;
       }
       // "$/" and "$" at the end are literal: the end of a regular expression.
-      if (c == '`' || (c == '$' && at_ + 1 < text_.size() && names(text_[at_ + 1]))) expands_ = true;
+      if (c == '`' || (c == '$' && at_ + 1 < text_.size() && names(text_[at_ + 1])))
+        expands_ = true;
       word_ += c;
       ++at_;
     }
@@ -145,7 +148,8 @@ class Splitter {
   }
   [[nodiscard]] tl::unexpected<base::Error> unclosed(const char* quote) const {
     return base::fail(base::Code::kUsage, std::string("the quote ") + quote + " is not closed",
-                      "character " + std::to_string(at_ + 1), "Close it, or escape it with a backslash");
+                      "character " + std::to_string(at_ + 1),
+                      "Close it, or escape it with a backslash");
   }
 
   std::string_view text_;

@@ -1,8 +1,10 @@
-// A command line as a person writes it, cut into words as a POSIX shell would, without running or expanding anything.
+// A command line as a person writes it, cut into words as a POSIX shell would, without running or
+// expanding anything.
 //
-// Quotes, backslashes and continued lines are undone; $variables, `commands`, ~ and * stay as they are written (`raw`),
-// so that printing a word that nobody changed gives back what was typed. The first unquoted operator (| & ; < > or a
-// parenthesis) or line end behind a word ends it; from there on the text is kept in `rest`. O(length).
+// Quotes, backslashes and continued lines are undone; $variables, `commands`, ~ and * stay as they
+// are written (`raw`), so that printing a word that nobody changed gives back what was typed. The
+// first unquoted operator (| & ; < > or a parenthesis) or line end behind a word ends it; from
+// there on the text is kept in `rest`. O(length).
 #pragma once
 
 #include <string>
@@ -28,12 +30,13 @@ struct ShellLine {
   std::vector<Word> words;
   std::string rest;    ///< "; ./app", "> log 2>&1", ""
   bool glued = false;  ///< no blank before `rest`: `--nvtx-include A;B`
-  /// A backslash with blanks behind it, at the end of a line: the shell makes a word of a blank and ends the command.
-  /// It is read as the continued line that was meant.
+  /// A backslash with blanks behind it, at the end of a line: the shell makes a word of a blank and
+  /// ends the command. It is read as the continued line that was meant.
   bool blank_after_backslash = false;
 };
 
-/// kUsage for a quote that is not closed. `operators` false: operators within a word are letters of it.
+/// kUsage for a quote that is not closed. `operators` false: operators within a word are letters of
+/// it.
 [[nodiscard]] base::Result<ShellLine> split_shell(std::string_view text, bool operators = true);
 
 }  // namespace rangescope::collect::command

@@ -22,8 +22,8 @@ enum class Turn : std::uint8_t {
   kDrop,       ///< the option goes
 };
 
-/// A name that this tool (or this version of it) lacks, and what to write instead. Plain changes of a name between
-/// versions are in the table of options.
+/// A name that this tool (or this version of it) lacks, and what to write instead. Plain changes of
+/// a name between versions are in the table of options.
 struct Rename {
   std::string_view tool, from, to;
   Turn turn = Turn::kKeep;
@@ -51,8 +51,8 @@ constexpr std::array kRenames{
 std::optional<Rename> renamed(const Explaining& about, const std::string& name) {
   const std::string& tool = about.line.tool;
   const auto has = [&](std::string_view option) {
-    return !option.empty() &&
-           (!about.can || about.can->has(option) || is_hidden_option(tool, option, about.can->version));
+    return !option.empty() && (!about.can || about.can->has(option) ||
+                               is_hidden_option(tool, option, about.can->version));
   };
   for (const Rename& each : kRenames)
     if (each.tool == tool && each.from == name && (each.to.empty() || has(each.to))) return each;
@@ -61,11 +61,12 @@ std::optional<Rename> renamed(const Explaining& about, const std::string& name) 
     const std::string_view other = tool == "ncu" ? "nsys" : "ncu";
     row = find_option(other, name);
     return row && row->name == name && row->until.empty()
-               ? std::optional<Rename>({tool,
-                                        row->name,
-                                        {},
-                                        Turn::kDrop,
-                                        other == "ncu" ? "it is an option of ncu" : "it is an option of nsys"})
+               ? std::optional<Rename>(
+                     {tool,
+                      row->name,
+                      {},
+                      Turn::kDrop,
+                      other == "ncu" ? "it is an option of ncu" : "it is an option of nsys"})
                : std::nullopt;
   }
   const std::string_view to = row->name == name ? row->other : row->name;
@@ -108,15 +109,18 @@ bool foreign_range(Explaining& about, const Argument& argument) {
     const std::string domain = at == std::string::npos ? "" : value.substr(at + 1);
     const std::string expression =
         domain == "*" ? "regex:.*@^" + model::escape_regex(value.substr(0, at)) + "$/"
-                      : (domain.empty() ? "" : domain + "@") + model::escape_range_name(value.substr(0, at)) + "/";
-    about.fail("unknown_option", name + " is an option of nsys", "Write --nvtx --nvtx-include " + expression);
+                      : (domain.empty() ? "" : domain + "@") +
+                            model::escape_range_name(value.substr(0, at)) + "/";
+    about.fail("unknown_option", name + " is an option of nsys",
+               "Write --nvtx --nvtx-include " + expression);
     about.line.add("--nvtx-include", expression);
     return true;
   }
   const auto capture = nsys::capture_of(value);
   about.fail("unknown_option", name + " is an option of ncu",
-             capture ? "Write --capture-range=nvtx --nvtx-capture=" + *capture
-                     : "Leave it out: nsys gates on one range by name, without patterns or nesting");
+             capture
+                 ? "Write --capture-range=nvtx --nvtx-capture=" + *capture
+                 : "Leave it out: nsys gates on one range by name, without patterns or nesting");
   if (capture && !about.line.has("--nvtx-capture")) {
     about.line.set("--capture-range", "nvtx");
     about.line.add("--nvtx-capture", *capture);
@@ -149,8 +153,8 @@ void rename(Explaining& about, const Argument& wrong, const std::string& name, T
 
 void unknown_options(Explaining& about) {
   for (;;) {
-    const auto found =
-        std::find_if(about.line.arguments.begin(), about.line.arguments.end(), [&](const Argument& argument) {
+    const auto found = std::find_if(
+        about.line.arguments.begin(), about.line.arguments.end(), [&](const Argument& argument) {
           if (about.can) return !argument.known;
           return argument.name == "--kernel-replay-mode";  // which no version has
         });
@@ -162,18 +166,23 @@ void unknown_options(Explaining& about) {
     if (rule) {
       const std::string to(rule->to);
       about.fail("unknown_option",
-                 no + (rule->why.empty() ? when(about.line.tool, wrong.name) : ": " + std::string(rule->why)),
+                 no + (rule->why.empty() ? when(about.line.tool, wrong.name)
+                                         : ": " + std::string(rule->why)),
                  to.empty() ? "Leave it out" : "Write " + to);
       rename(about, wrong, to, rule->turn);
       continue;
     }
-    const auto near = about.can ? base::nearest(wrong.name, about.can->option_names(), 1) : std::vector<std::string>{};
-    const Takes kind = near.empty() ? Takes::kUnknown : takes(about.line.tool, near.front(), about.can);
-    const bool fits = !near.empty() && (kind == Takes::kNothing) == !wrong.value && !about.line.has(near.front());
+    const auto near = about.can ? base::nearest(wrong.name, about.can->option_names(), 1)
+                                : std::vector<std::string>{};
+    const Takes kind =
+        near.empty() ? Takes::kUnknown : takes(about.line.tool, near.front(), about.can);
+    const bool fits =
+        !near.empty() && (kind == Takes::kNothing) == !wrong.value && !about.line.has(near.front());
     about.fail("unknown_option", no + when(about.line.tool, wrong.name),
-               fits           ? "Write " + near.front()
-               : near.empty() ? "Leave it out, or use a version that has it"
-                              : "Leave it out; " + base::did_you_mean(wrong.name, about.can->option_names()));
+               fits ? "Write " + near.front()
+               : near.empty()
+                   ? "Leave it out, or use a version that has it"
+                   : "Leave it out; " + base::did_you_mean(wrong.name, about.can->option_names()));
     rename(about, wrong, fits ? near.front() : std::string(), Turn::kKeep);
   }
 }
@@ -191,9 +200,9 @@ void repetition(Explaining& about) {
     if (has_trait(line.tool, name, Option::kList)) {
       value = base::join(values, ",");
       how = "Give it once, with a list: " + name + " " + base::shell_quote(value);
-    } else if (name == "--kernel-name" && std::none_of(values.begin(), values.end(), [](const std::string& each) {
-                 return each.starts_with("regex:");
-               })) {
+    } else if (name == "--kernel-name" &&
+               std::none_of(values.begin(), values.end(),
+                            [](const std::string& each) { return each.starts_with("regex:"); })) {
       for (std::string& each : values) each = model::escape_regex(each);
       value = "regex:^(" + base::join(values, "|") + ")$";
       how = "Give it once, as a regular expression of all names";
@@ -215,14 +224,18 @@ bool contains(const std::vector<std::string>& list, std::string_view value) {
 }
 
 /// What was probably meant, of what it takes; "" where nobody knows.
-std::string likely(const std::string& name, const std::string& value, const std::vector<std::string>& known) {
+std::string likely(const std::string& name, const std::string& value,
+                   const std::vector<std::string>& known) {
   const std::string low = base::lower(value);
   if (contains(known, low)) return low;
-  if (name == "--target-processes") return low == "0" || low == "no" || low == "none" ? "application-only" : "all";
+  if (name == "--target-processes")
+    return low == "0" || low == "no" || low == "none" ? "application-only" : "all";
   if (known == std::vector<std::string>{"true", "false"})
     return is_yes(value) ? "true" : is_boolean(value) ? "false" : "";
   if (name == "--replay-mode" && (low == "app-range" || low == "app_range" || low == "apprange"))
-    return contains(known, "app-range") ? "app-range" : contains(known, "range") ? "range" : "application";
+    return contains(known, "app-range") ? "app-range"
+           : contains(known, "range")   ? "range"
+                                        : "application";
   const auto near = base::nearest(value, known, 1);
   return near.empty() ? std::string() : near.front();
 }
@@ -235,7 +248,8 @@ void invalid(Explaining& about, const std::string& name, const std::string& valu
   about.fail("invalid_value",
              about.me() + " does not take " + name + " " + base::shell_quote(value) +
                  (known.empty() ? "" : "; it takes " + base::join(known, ", ")),
-             better.empty() ? "Leave it out: the default suits most programs" : "Write " + name + " " + better);
+             better.empty() ? "Leave it out: the default suits most programs"
+                            : "Write " + name + " " + better);
   about.line.set(name, better);
 }
 
@@ -244,10 +258,12 @@ namespace {
 void number(Explaining& about, const std::string& name, const std::string& value) {
   const auto parsed = base::to_int(value);
   if (!parsed) {
-    about.fail("invalid_value", name + " wants a number, not " + base::shell_quote(value), "Write a number");
+    about.fail("invalid_value", name + " wants a number, not " + base::shell_quote(value),
+               "Write a number");
   } else if (*parsed < 0 || (*parsed == 0 && name == "--launch-count")) {
     about.fail("invalid_value",
-               name + " " + value + (*parsed < 0 ? ": a negative number is taken silently" : ": ncu refuses zero"),
+               name + " " + value +
+                   (*parsed < 0 ? ": a negative number is taken silently" : ": ncu refuses zero"),
                "Leave it out to profile every launch");
   } else {
     return;
@@ -271,13 +287,14 @@ void nsys_trace(Explaining& about) {
     }
     wrong.push_back(api);
     const std::string trimmed(base::trim(api));
-    const std::string better = trimmed == "python" ? std::string() : likely("--trace", trimmed, known);
+    const std::string better =
+        trimmed == "python" ? std::string() : likely("--trace", trimmed, known);
     if (!better.empty() && !contains(kept, better)) kept.push_back(better);
   }
   if (wrong.empty()) return;
   about.fail("invalid_value",
-             about.me() + " cannot trace " + base::shell_quote(base::join(wrong, ", ")) + "; it takes " +
-                 base::join(known, ", "),
+             about.me() + " cannot trace " + base::shell_quote(base::join(wrong, ", ")) +
+                 "; it takes " + base::join(known, ", "),
              kept.empty() ? "Leave --trace out" : "Write --trace=" + base::join(kept, ","));
   line.set("--trace", base::join(kept, ","));
 }
@@ -293,7 +310,8 @@ void nsys_values(Explaining& about) {
       invalid(about, each.name, value, {"true", "false"});
     // "cpu" is the old name of process-tree, which 2022.4.2 takes and does not list.
     else if (each.name != "--trace" && has_trait("nsys", each.name, Option::kListed) &&
-             !about.listed(each.name).empty() && !contains(about.listed(each.name), value) && value != "cpu")
+             !about.listed(each.name).empty() && !contains(about.listed(each.name), value) &&
+             value != "cpu")
       invalid(about, each.name, value, about.listed(each.name));
   }
   // Values with parts of their own, which the help does not list.
@@ -317,7 +335,9 @@ void nsys_values(Explaining& about) {
 // `-t=nvtx`: the value is "=nvtx".
 void equals_behind_letter(Explaining& about) {
   for (Argument& each : about.line.arguments) {
-    if (!each.joined || !each.value || each.written.starts_with("--") || !each.value->text.starts_with('=')) continue;
+    if (!each.joined || !each.value || each.written.starts_with("--") ||
+        !each.value->text.starts_with('='))
+      continue;
     const std::string value = each.value->text.substr(1);
     about.fail("equals_behind_letter", each.shown() + " gives the value '" + each.value->text + "'",
                "Write " + each.written + " " + base::shell_quote(value));
@@ -341,11 +361,13 @@ void judge_ncu_values(Explaining& about) {
       number(about, name, value);
     } else if (row->key == "warp_sampling_interval") {
       if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
-      about.fail("invalid_value", name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
+      about.fail("invalid_value",
+                 name + " " + base::shell_quote(value) + " is neither auto nor 0 to 31",
                  "Leave it out: the default suits most programs");
       line.remove(name);
     } else if (name == "--target-processes" && !about.can) {
-      if (value != "all" && value != "application-only") invalid(about, name, value, {"application-only", "all"});
+      if (value != "all" && value != "application-only")
+        invalid(about, name, value, {"application-only", "all"});
     } else if (row->is(Option::kListed) && !known.empty()) {
       // The help of 2024.1.1 and newer leaves per-nvtx out, which they take.
       for (const std::string_view part :

@@ -18,8 +18,10 @@ std::ptrdiff_t offset(std::size_t at) {
 bool verb(Explaining& about, Words& words) {
   CommandLine& line = about.line;
   if (line.tool == "ncu") {
-    if (line.arguments.empty() && line.program.size() > 1 && line.program.front().text == "profile") {
-      about.fail("foreign_verb", "'profile' is a command of nsys; ncu takes it for the program", "Leave it out");
+    if (line.arguments.empty() && line.program.size() > 1 &&
+        line.program.front().text == "profile") {
+      about.fail("foreign_verb", "'profile' is a command of nsys; ncu takes it for the program",
+                 "Leave it out");
       words.erase(words.begin() + offset(line.program_at));
       return true;
     }
@@ -29,9 +31,11 @@ bool verb(Explaining& about, Words& words) {
       (line.arguments.empty() && line.program.empty()))
     return false;
   const std::size_t at = line.before.size() + 1;
-  static const std::vector<std::string> kUsual{"profile", "launch", "start", "stop", "stats", "export", "analyze"};
+  static const std::vector<std::string> kUsual{"profile", "launch", "start",  "stop",
+                                               "stats",   "export", "analyze"};
   const auto near = base::nearest(words[at].text, kUsual, 1);
-  const bool misspelt = !near.empty() && words.size() > at + 1 && words[at].text.find('/') == std::string::npos &&
+  const bool misspelt = !near.empty() && words.size() > at + 1 &&
+                        words[at].text.find('/') == std::string::npos &&
                         !base::find_on_path(words[at].text);
   about.fail("no_verb", "nsys takes '" + words[at].text + "' for its command",
              misspelt ? "Write nsys " + near.front() : std::string());
@@ -42,14 +46,15 @@ bool verb(Explaining& about, Words& words) {
   return true;
 }
 
-// Refused by ncu 2022.3.0 and 2024.1.1 and by nsys 2022.4.2 and 2023.4.4; taken by ncu 2025.3.1. Of others nobody
-// knows.
+// Refused by ncu 2022.3.0 and 2024.1.1 and by nsys 2022.4.2 and 2023.4.4; taken by ncu 2025.3.1. Of
+// others nobody knows.
 bool double_dash(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
   if (!line.double_dash || !line.records()) return false;
   const Version version = about.can ? about.can->version : Version{};
   if (line.tool == "ncu" && version >= Version{2025, 3, 0}) return false;
-  const bool refuses = version.year > 0 && version < (line.tool == "ncu" ? Version{2024, 2, 0} : Version{2024, 1, 0});
+  const bool refuses = version.year > 0 &&
+                       version < (line.tool == "ncu" ? Version{2024, 2, 0} : Version{2024, 1, 0});
   const std::string found = "'--' before the program";
   if (refuses)
     about.fail("double_dash", found);
@@ -60,14 +65,18 @@ bool double_dash(Explaining& about, Words& words) {
 }
 
 /// Could this word be one more value of the option before it? `comma`: that one ends in a comma.
-bool continues(const Explaining& about, const std::string& name, const std::string& word, bool comma) {
-  if (word.empty() || word.starts_with('-') || word.starts_with('/') || word.starts_with("./")) return false;
+bool continues(const Explaining& about, const std::string& name, const std::string& word,
+               bool comma) {
+  if (word.empty() || word.starts_with('-') || word.starts_with('/') || word.starts_with("./"))
+    return false;
   if (name == "--nvtx-include" || name == "--nvtx-exclude")
     return word.ends_with('/') || word.starts_with("regex:") || word.starts_with('[');
   if (name == "--section") return about.can && about.can->sections.contains(word);
   if (name == "--metrics") return word.find("__") != std::string::npos;
-  if (name != "--trace") return comma && word.find_first_of("./") == std::string::npos && !base::find_on_path(word);
-  static const std::vector<std::string> kCommon{"cuda", "nvtx", "osrt", "cublas", "cudnn", "mpi", "opengl", "none"};
+  if (name != "--trace")
+    return comma && word.find_first_of("./") == std::string::npos && !base::find_on_path(word);
+  static const std::vector<std::string> kCommon{"cuda",  "nvtx", "osrt",   "cublas",
+                                                "cudnn", "mpi",  "opengl", "none"};
   const auto& listed = about.listed(name);
   const auto& known = listed.empty() ? kCommon : listed;
   const std::string first = word.substr(0, word.find(','));
@@ -75,14 +84,15 @@ bool continues(const Explaining& about, const std::string& name, const std::stri
          (comma && !base::nearest(first, known, 1).empty() && !base::find_on_path(word));
 }
 
-// `--trace cuda, nvtx ./app`, `--trace cuda nvtx ./app`, `--nvtx-include A/ B/ ./app`: the value ends at the blank, and
-// nvtx is the program.
+// `--trace cuda, nvtx ./app`, `--trace cuda nvtx ./app`, `--nvtx-include A/ B/ ./app`: the value
+// ends at the blank, and nvtx is the program.
 bool blank_in_list(Explaining& about, Words& words) {
   const CommandLine& line = about.line;
   if (line.arguments.empty() || line.program.size() < 2 || line.double_dash) return false;
   const Argument& argument = line.arguments.back();
   const std::string name = argument.name, next = line.program.front().text;
-  const bool list = has_trait(line.table(), name, Option::kList), each = has_trait(line.table(), name, Option::kEach);
+  const bool list = has_trait(line.table(), name, Option::kList),
+             each = has_trait(line.table(), name, Option::kEach);
   if ((!list && !each) || !argument.value || argument.value->expands) return false;
   const std::string value = argument.value->text;
   const bool comma = value.size() > 1 && value.ends_with(',');
@@ -90,7 +100,8 @@ bool blank_in_list(Explaining& about, Words& words) {
   const std::string takes_it = line.tool + " takes '" + next + "' for the program";
   const std::size_t at = line.program_at;
   if (list) {
-    about.fail("blank_in_list", argument.shown() + " " + next + ": the value ends at the blank, and " + takes_it);
+    about.fail("blank_in_list",
+               argument.shown() + " " + next + ": the value ends at the blank, and " + takes_it);
     words[at - 1] = literal(words[at - 1].text + (comma ? "" : ",") + next);
     words.erase(words.begin() + offset(at));
     return true;
@@ -112,28 +123,32 @@ bool value_missing(Explaining& about, Words& words) {
     const bool absent = !argument.value;
     const std::string value = absent ? std::string() : argument.value->text;
     // A word that is no yes and no no, and rather an option or the program.
-    const bool taken = value.starts_with('-') || value.find('/') != std::string::npos || line.program.empty() ||
-                       base::find_on_path(value).has_value();
-    if (!absent && has_trait(line.table(), argument.name, Option::kYesNo) && !is_boolean(value) && taken) {
+    const bool taken = value.starts_with('-') || value.find('/') != std::string::npos ||
+                       line.program.empty() || base::find_on_path(value).has_value();
+    if (!absent && has_trait(line.table(), argument.name, Option::kYesNo) && !is_boolean(value) &&
+        taken) {
       const std::string yes = line.tool == "nsys" ? "true" : "yes";
-      about.fail("value_missing", argument.written + " needs a value and takes '" + value + "' for it",
+      about.fail("value_missing",
+                 argument.written + " needs a value and takes '" + value + "' for it",
                  "Write " + argument.written + " " + yes);
       words.insert(words.begin() + offset(argument.at + 1), literal(yes));
       return true;
     }
     // An option that was swallowed as a value; a number may begin with one dash.
-    const bool swallowed = (value.size() > 2 && value.starts_with("--")) ||
-                           (value.size() == 2 && value[0] == '-' && !long_name(line.table(), value[1]).empty());
+    const bool swallowed =
+        (value.size() > 2 && value.starts_with("--")) ||
+        (value.size() == 2 && value[0] == '-' && !long_name(line.table(), value[1]).empty());
     if (!absent && !swallowed) continue;
     static constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kUsual{
         {{"--print-summary", "per-kernel"}, {"--target-processes", "all"}, {"--page", "details"}}};
-    const auto usual =
-        std::find_if(kUsual.begin(), kUsual.end(), [&](const auto& u) { return u.first == argument.name; });
-    about.fail(
-        "value_missing",
-        argument.written + (absent ? " is last, without its value" : " needs a value and takes '" + value + "' for it"),
-        usual == kUsual.end() ? "Give it its value, or leave it out"
-                              : "Write " + argument.written + " " + std::string(usual->second));
+    const auto usual = std::find_if(kUsual.begin(), kUsual.end(),
+                                    [&](const auto& u) { return u.first == argument.name; });
+    about.fail("value_missing",
+               argument.written + (absent ? " is last, without its value"
+                                          : " needs a value and takes '" + value + "' for it"),
+               usual == kUsual.end()
+                   ? "Give it its value, or leave it out"
+                   : "Write " + argument.written + " " + std::string(usual->second));
     if (usual == kUsual.end())
       words.erase(words.begin() + offset(argument.at));
     else
@@ -150,9 +165,11 @@ bool is_ours(const Explaining& about, const std::string& word, const std::string
   std::string name = written;
   if (word.size() == 2 && word[0] == '-') name = long_name(about.line.table(), word[1]);
   if (!name.starts_with("--") || (about.can && !about.can->has(name))) return false;
-  if (has_trait(about.line.table(), name, Option::kTelling)) return name == written || name == "--kernel-name";
+  if (has_trait(about.line.table(), name, Option::kTelling))
+    return name == written || name == "--kernel-name";
   if (name == "--set")
-    return about.can && about.can->sets.contains(equal == std::string::npos ? next : word.substr(equal + 1));
+    return about.can &&
+           about.can->sets.contains(equal == std::string::npos ? next : word.substr(equal + 1));
   if (name == "--section") return about.can && about.can->sections.contains(next);
   if (name == "--metrics") return next.find("__") != std::string::npos;
   const auto& known = about.listed(name);
@@ -188,8 +205,10 @@ bool behind_program(Explaining& about, Words& words) {
   if (!telling) return false;
   std::string names;
   for (const Word& word : moved)
-    if (word.text.starts_with("-")) names += (names.empty() ? "" : ", ") + word.text.substr(0, word.text.find('='));
-  about.warn("option_behind_program", names + " behind " + (line.double_dash ? "--" : line.program.front().text) +
+    if (word.text.starts_with("-"))
+      names += (names.empty() ? "" : ", ") + word.text.substr(0, word.text.find('='));
+  about.warn("option_behind_program", names + " behind " +
+                                          (line.double_dash ? "--" : line.program.front().text) +
                                           ": the program gets it, not " + line.tool);
   words.erase(words.begin() + offset(line.program_at - (line.double_dash ? 1 : 0)), words.end());
   words.insert(words.end(), moved.begin(), moved.end());
@@ -209,15 +228,18 @@ bool mend_words(Explaining& about, Words& words) {
 void judge_program(Explaining& about) {
   const CommandLine& line = about.line;
   if (!line.program.empty()) return;
-  const bool alone = std::any_of(line.arguments.begin(), line.arguments.end(), [&](const Argument& argument) {
-    return has_trait(line.table(), argument.name, Option::kAlone);
-  });
+  const bool alone =
+      std::any_of(line.arguments.begin(), line.arguments.end(), [&](const Argument& argument) {
+        return has_trait(line.table(), argument.name, Option::kAlone);
+      });
   // What attaches, and what is recorded of the whole machine.
-  if (alone || line.value("--mode") == "attach" || line.value("--clock-control") == "reset" || line.verb == "start" ||
-      line.value("--sample") == "system-wide" || line.value("--cpuctxsw") == "system-wide")
+  if (alone || line.value("--mode") == "attach" || line.value("--clock-control") == "reset" ||
+      line.verb == "start" || line.value("--sample") == "system-wide" ||
+      line.value("--cpuctxsw") == "system-wide")
     return;
-  about.fail("no_program", line.records() ? "no program after the options" : "no report after the options",
-             line.records() ? std::string() : "Name the report: nsys " + line.verb + " report1.nsys-rep");
+  about.fail(
+      "no_program", line.records() ? "no program after the options" : "no report after the options",
+      line.records() ? std::string() : "Name the report: nsys " + line.verb + " report1.nsys-rep");
   about.lost = true;
 }
 

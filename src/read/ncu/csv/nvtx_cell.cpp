@@ -12,7 +12,7 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::size_t kMostEntry = 64 * 1024;  // nobody names a range longer than that,
-constexpr int kMostQuotes = 64;                // or with more quotes: bounds the work on damaged cells
+constexpr int kMostQuotes = 64;  // or with more quotes: bounds the work on damaged cells
 constexpr std::string_view kDefault = "<default domain>";
 constexpr std::array kPayloads{"none"sv,  "Uint64"sv, "Int64"sv, "Double"sv,        "Uint32"sv,
                                "Int32"sv, "Float"sv,  "Json"sv,  "JsonRegistered"sv};
@@ -28,8 +28,8 @@ bool is_color_type(std::string_view word) {
 }
 
 bool is_color(std::string_view word) {
-  return word == "none" ||
-         (!word.empty() && word.find_first_not_of("0123456789abcdefxABCDEFX#-") == std::string_view::npos);
+  return word == "none" || (!word.empty() && word.find_first_not_of("0123456789abcdefxABCDEFX#-") ==
+                                                 std::string_view::npos);
 }
 
 struct Split {
@@ -38,15 +38,16 @@ struct Split {
   bool sure = false;         // no message, or one that repeats the name: the entry surely ends here
 };
 
-/// Splits "head:PL:value:CLR:color:MSG:message" (or "head:PL:value", 2020) where the words fit. Of several ways the one
-/// whose message is the end of its head, else the one with the longest head.
+/// Splits "head:PL:value:CLR:color:MSG:message" (or "head:PL:value", 2020) where the words fit. Of
+/// several ways the one whose message is the end of its head, else the one with the longest head.
 std::optional<Split> split_entry(std::string_view entry) {
   std::vector<std::size_t> colons;
   for (std::size_t i = 0; i < entry.size(); ++i) {
     if (entry[i] == ':') colons.push_back(i);
   }
   const auto field = [&](std::size_t c) {  // between colon c and the next
-    const std::size_t from = colons[c] + 1, to = c + 1 < colons.size() ? colons[c + 1] : entry.size();
+    const std::size_t from = colons[c] + 1,
+                      to = c + 1 < colons.size() ? colons[c + 1] : entry.size();
     return entry.substr(from, to - from);
   };
   std::optional<Split> longest;
@@ -55,17 +56,20 @@ std::optional<Split> split_entry(std::string_view entry) {
     if (!one_of(field(c), kPayloads)) continue;
     // a payload (JSON) may hold colons itself, so the colour's place is searched
     for (std::size_t k = c + 2; k + 3 <= n && k < c + 40; ++k) {
-      if (k + 2 >= n || !is_color_type(field(k)) || !is_color(field(k + 1)) || !one_of(field(k + 2), kMessages))
+      if (k + 2 >= n || !is_color_type(field(k)) || !is_color(field(k + 1)) ||
+          !one_of(field(k + 2), kMessages))
         continue;
       const std::string_view message_type = field(k + 2);
       std::string_view message;
       if (k + 3 < n) message = entry.substr(colons[k + 3] + 1);
       if (message_type == "none" && message != "none") continue;
-      const Split found{entry.substr(0, colons[c]), message_type == "none" ? std::string_view{} : message,
+      const Split found{entry.substr(0, colons[c]),
+                        message_type == "none" ? std::string_view{} : message,
                         message_type == "none"};
       if (found.message.empty() && message_type == "none") {
         if (!longest) longest = found;
-      } else if (found.head == found.message || found.head.ends_with(":" + std::string(found.message))) {
+      } else if (found.head == found.message ||
+                 found.head.ends_with(":" + std::string(found.message))) {
         return Split{found.head, found.message, true};
       } else if (!longest) {
         longest = found;
@@ -74,7 +78,8 @@ std::optional<Split> split_entry(std::string_view entry) {
     }
   }
   if (longest) return longest;
-  if (n >= 2 && one_of(field(n - 2), kPayloads)) return Split{entry.substr(0, colons[n - 2]), {}, true};
+  if (n >= 2 && one_of(field(n - 2), kPayloads))
+    return Split{entry.substr(0, colons[n - 2]), {}, true};
   return std::nullopt;
 }
 
@@ -88,8 +93,8 @@ CellRange named(const Split& split, bool has_domain) {
   std::size_t colon = std::string_view::npos;
   if (head.starts_with(kDefault) && head.size() > kDefault.size() && head[kDefault.size()] == ':') {
     colon = kDefault.size();
-  } else if (!split.message.empty() && head.size() > split.message.size() && head.ends_with(split.message) &&
-             head[head.size() - split.message.size() - 1] == ':') {
+  } else if (!split.message.empty() && head.size() > split.message.size() &&
+             head.ends_with(split.message) && head[head.size() - split.message.size() - 1] == ':') {
     colon = head.size() - split.message.size() - 1;
   } else {
     colon = head.find(':');
@@ -104,8 +109,8 @@ CellRange named(const Split& split, bool has_domain) {
   return range;
 }
 
-/// Walks the quoted entries; where a name holds quotes, the entry is the shortest one that splits and is followed by a
-/// blank or the end.
+/// Walks the quoted entries; where a name holds quotes, the entry is the shortest one that splits
+/// and is followed by a blank or the end.
 template <class Take>
 void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take) {
   std::uint64_t thread = 0;
@@ -149,7 +154,8 @@ void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take
 
 }  // namespace
 
-std::vector<CellRange> parse_cell(std::string_view cell, Cell kind, std::string_view domain, std::uint64_t& left_over) {
+std::vector<CellRange> parse_cell(std::string_view cell, Cell kind, std::string_view domain,
+                                  std::uint64_t& left_over) {
   std::vector<CellRange> ranges;
   for_each_entry(cell, left_over, [&](Split split, std::uint64_t thread) {
     std::uint64_t id = 0;

@@ -34,37 +34,45 @@ enum class Kind : std::uint8_t { kRaw, kDetails, kSummary };
 
 /// Places of the columns that have a meaning; kAbsent where the version or page has none.
 struct Columns {
-  std::uint32_t id = kAbsent, pid = kAbsent, process = kAbsent, push_pop = kAbsent, start_end = kAbsent,
-                kernel = kAbsent, context = kAbsent, stream = kAbsent, block = kAbsent, grid = kAbsent,
-                device = kAbsent, capability = kAbsent, section = kAbsent, body = kAbsent, metric = kAbsent,
-                unit = kAbsent, value = kAbsent, invocations = kAbsent, average = kAbsent, domain = kAbsent,
+  std::uint32_t id = kAbsent, pid = kAbsent, process = kAbsent, push_pop = kAbsent,
+                start_end = kAbsent, kernel = kAbsent, context = kAbsent, stream = kAbsent,
+                block = kAbsent, grid = kAbsent, device = kAbsent, capability = kAbsent,
+                section = kAbsent, body = kAbsent, metric = kAbsent, unit = kAbsent,
+                value = kAbsent, invocations = kAbsent, average = kAbsent, domain = kAbsent,
                 summary_ranges = kAbsent;
   std::uint32_t first_metric = kAbsent;  // raw: columns from here on are metrics
 };
 
 /// True for the first cells of a header that ncu prints.
 bool is_header(const Row& row) {
-  const auto has = [&](std::string_view name) { return std::ranges::find(row.cells, name) != row.cells.end(); };
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(row.cells, name) != row.cells.end();
+  };
   if (row.cells.size() < 5) return false;
   const std::string_view first = row.cells[0];
   if (first == "ID") return has("Process ID") && has("Kernel Name");
-  if (first == "Process ID" || first == "Domain" || first == "Device") return has("Kernel Name") && has("Invocations");
+  if (first == "Process ID" || first == "Domain" || first == "Device")
+    return has("Kernel Name") && has("Invocations");
   return false;
 }
 
-/// The metric of a label in a section ("GPU Speed Of Light Throughput", "Duration" -> "gpu__time_duration.sum"); names
-/// and labels that are not known come back as they are, the latter with their section: "Section/Label".
+/// The metric of a label in a section ("GPU Speed Of Light Throughput", "Duration" ->
+/// "gpu__time_duration.sum"); names and labels that are not known come back as they are, the latter
+/// with their section: "Section/Label".
 std::string metric_of_label(std::string_view section, std::string_view label) {
   if (label.find("__") != std::string_view::npos) {
-    // "Duration (gpu__time_duration.sum)": --print-metric-name label-name, or a label that the tool could not fill in
+    // "Duration (gpu__time_duration.sum)": --print-metric-name label-name, or a label that the tool
+    // could not fill in
     const std::size_t open = label.rfind(" (");
-    if (label.ends_with(')') && open != std::string_view::npos && label.find("__", open) != std::string_view::npos)
+    if (label.ends_with(')') && open != std::string_view::npos &&
+        label.find("__", open) != std::string_view::npos)
       label = label.substr(open + 2, label.size() - open - 3);
     return std::string(label);
   }
   if (label == "Memory Throughput" && section == "GPU Speed Of Light Throughput")
     return "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed";
-  if (label == "Memory Throughput" && section == "Memory Workload Analysis") return "dram__bytes.sum.per_second";
+  if (label == "Memory Throughput" && section == "Memory Workload Analysis")
+    return "dram__bytes.sum.per_second";
   static const auto labels = base::rows<2>(rangescope_ncu_labels);
   for (const auto& [known, metric] : labels)
     if (known == label) return std::string(metric);
@@ -94,7 +102,8 @@ class CsvSession {
       if (foreign(row)) continue;
       if (row.torn) {
         session_.losses.push_back(
-            {"torn_tail", 1, "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
+            {"torn_tail", 1,
+             "the file ends inside a row: " + path_ + ":" + std::to_string(row.line)});
         break;
       }
       if (is_header(row)) {  // logs that were appended to
@@ -110,12 +119,15 @@ class CsvSession {
           unit_texts_.assign(row.cells.begin(), row.cells.end());
           continue;
         }
-        // ncu scales column by column ("us", "Gbyte/s") unless --print-units base was given, which nothing else tells.
+        // ncu scales column by column ("us", "Gbyte/s") unless --print-units base was given, which
+        // nothing else tells.
         if (torn_row_ == 0)
           return fail(Code::kBadData,
-                      is_units ? "the row of units is shorter than the header" : "the row of units is missing",
+                      is_units ? "the row of units is shorter than the header"
+                               : "the row of units is missing",
                       path_ + ":" + std::to_string(row.line),
-                      "Keep the row below the header, which has each column's unit, or give the report (.ncu-rep).");
+                      "Keep the row below the header, which has each column's unit, or give the "
+                      "report (.ncu-rep).");
       }
       take(row);
     }
@@ -161,25 +173,26 @@ class CsvSession {
 
   base::Result<void> columns(const Row& header) {
     Columns& c = columns_;
-    const std::array<std::pair<std::string_view, std::uint32_t*>, 19> known{{{"ID", &c.id},
-                                                                             {"Process ID", &c.pid},
-                                                                             {"Process Name", &c.process},
-                                                                             {"Kernel Name", &c.kernel},
-                                                                             {"Context", &c.context},
-                                                                             {"Stream", &c.stream},
-                                                                             {"Block Size", &c.block},
-                                                                             {"Grid Size", &c.grid},
-                                                                             {"Device", &c.device},
-                                                                             {"Device Id", &c.device},
-                                                                             {"CC", &c.capability},
-                                                                             {"Section Name", &c.section},
-                                                                             {"Body Item Label", &c.body},
-                                                                             {"Metric Name", &c.metric},
-                                                                             {"Metric Unit", &c.unit},
-                                                                             {"Metric Value", &c.value},
-                                                                             {"Invocations", &c.invocations},
-                                                                             {"Average", &c.average},
-                                                                             {"Domain", &c.domain}}};
+    const std::array<std::pair<std::string_view, std::uint32_t*>, 19> known{
+        {{"ID", &c.id},
+         {"Process ID", &c.pid},
+         {"Process Name", &c.process},
+         {"Kernel Name", &c.kernel},
+         {"Context", &c.context},
+         {"Stream", &c.stream},
+         {"Block Size", &c.block},
+         {"Grid Size", &c.grid},
+         {"Device", &c.device},
+         {"Device Id", &c.device},
+         {"CC", &c.capability},
+         {"Section Name", &c.section},
+         {"Body Item Label", &c.body},
+         {"Metric Name", &c.metric},
+         {"Metric Unit", &c.unit},
+         {"Metric Value", &c.value},
+         {"Invocations", &c.invocations},
+         {"Average", &c.average},
+         {"Domain", &c.domain}}};
     std::uint32_t last_id = 0;
     for (std::uint32_t i = 0; i < header.cells.size(); ++i) {
       const std::string_view name = header.cells[i];
@@ -204,9 +217,10 @@ class CsvSession {
                     path_ + ":" + std::to_string(header_line_));
       }
       if (c.unit == kAbsent) {
-        return fail(Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Unit'",
-                    path_ + ":" + std::to_string(header_line_),
-                    "Keep that column: ncu scales each value by itself. Or give the report (.ncu-rep).");
+        return fail(
+            Code::kBadData, "the header has a column 'Metric Name' but no 'Metric Unit'",
+            path_ + ":" + std::to_string(header_line_),
+            "Keep that column: ncu scales each value by itself. Or give the report (.ncu-rep).");
       }
     } else {
       kind_ = Kind::kRaw;
@@ -241,14 +255,16 @@ class CsvSession {
     while (next_row(text_, offset, line, row, Unquoted::kWhole)) {
       if (row.torn || row.text.empty() || row.text.front() != '"' || is_header(row)) continue;
       if (kind_ == Kind::kRaw) {
-        for (std::size_t i = columns_.first_metric; i < row.cells.size(); ++i) guess.see(row.cells[i], row.line);
+        for (std::size_t i = columns_.first_metric; i < row.cells.size(); ++i)
+          guess.see(row.cells[i], row.line);
       } else {
         guess.see(cell(row, columns_.value), row.line);
         guess.see(cell(row, columns_.average), row.line);
       }
     }
     const auto at = [&](std::uint64_t where) { return path_ + ":" + std::to_string(where); };
-    constexpr std::string_view kHint = "Name the number format: --number-format C (1,234.5) or de (1.234,5).";
+    constexpr std::string_view kHint =
+        "Name the number format: --number-format C (1,234.5) or de (1.234,5).";
     if (guess.contradicts()) {
       return fail(Code::kBadData,
                   "numbers have a decimal point in line " + std::to_string(guess.dot_line()) +
@@ -257,7 +273,8 @@ class CsvSession {
     }
     if (guess.ambiguous()) {
       return fail(Code::kBadData,
-                  "'" + std::string(guess.open_cell()) + "' is ambiguous, and no other number of the file decides it",
+                  "'" + std::string(guess.open_cell()) +
+                      "' is ambiguous, and no other number of the file decides it",
                   at(guess.open_line()), std::string(kHint));
     }
     point_ = guess.point();
@@ -275,9 +292,11 @@ class CsvSession {
     if (!ordinal) return kNone;
     model::Device device{process, static_cast<std::uint32_t>(*ordinal)};
     const std::size_t dot = std::min(capability.find_first_of(".,"), capability.size());
-    device.compute_major = static_cast<std::uint32_t>(base::to_uint(capability.substr(0, dot)).value_or(0));
+    device.compute_major =
+        static_cast<std::uint32_t>(base::to_uint(capability.substr(0, dot)).value_or(0));
     if (dot < capability.size())
-      device.compute_minor = static_cast<std::uint32_t>(base::to_uint(capability.substr(dot + 1)).value_or(0));
+      device.compute_minor =
+          static_cast<std::uint32_t>(base::to_uint(capability.substr(dot + 1)).value_or(0));
     return index_.devices.of(device);
   }
 
@@ -296,24 +315,29 @@ class CsvSession {
   }
 
   std::uint32_t metric(const std::string& name) {
-    const auto [at, added] = metrics_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
+    const auto [at, added] =
+        metrics_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
     if (added) session_.metrics.push_back({name, {}, "ncu"});
     return at->second;
   }
 
-  /// What a printed value is to be multiplied with. The printed unit gives the scale; the name, where it is one, the
-  /// unit itself (2025 prints none for rates). Nothing where the two cannot be of one metric.
+  /// What a printed value is to be multiplied with. The printed unit gives the scale; the name,
+  /// where it is one, the unit itself (2025 prints none for rates). Nothing where the two cannot be
+  /// of one metric.
   std::optional<double> factor_of(model::MetricDef& def, std::string_view unit) {
     const auto scaled = model::parse_ncu_unit(unit);
-    if (def.unit.empty() && def.name.find("__") != std::string::npos) def.unit = model::metric_unit(def.name);
+    if (def.unit.empty() && def.name.find("__") != std::string::npos)
+      def.unit = model::metric_unit(def.name);
     if (def.unit.empty()) def.unit = scaled.unit;
     const UnitKind kind = kind_of(def.unit);
     // Many have none (rates of 2025, ratios, launch__stack_size); times and percentages always do.
-    const bool may_lack =
-        kind != UnitKind::kTime && (kind != UnitKind::kShare || def.name.find(".pct") == std::string::npos);
+    const bool may_lack = kind != UnitKind::kTime &&
+                          (kind != UnitKind::kShare || def.name.find(".pct") == std::string::npos);
     if (kind == kind_of(scaled.unit) || (scaled.unit.empty() && may_lack)) return scaled.factor;
-    if (def.unit == scaled.unit + "/s") return scaled.factor;  // rates of the LRC as 2024.1 prints them
-    if (mismatched_++ == 0) mismatch_ = def.name + (unit.empty() ? " without a unit" : " in " + std::string(unit));
+    if (def.unit == scaled.unit + "/s")
+      return scaled.factor;  // rates of the LRC as 2024.1 prints them
+    if (mismatched_++ == 0)
+      mismatch_ = def.name + (unit.empty() ? " without a unit" : " in " + std::string(unit));
     return std::nullopt;
   }
 
@@ -325,14 +349,17 @@ class CsvSession {
     return unit.starts_with("byte") || unit == "bit" ? UnitKind::kBytes : UnitKind::kCount;
   }
 
-  /// Counts a value that should be a number: enumerators and names of devices are none, and are no loss.
+  /// Counts a value that should be a number: enumerators and names of devices are none, and are no
+  /// loss.
   void note_bad(std::string_view metric, std::string_view text, std::string_view unit) {
-    const bool time = kind_of(model::parse_ncu_unit(unit).unit) == UnitKind::kTime;  // others divide by 0: "nan"
+    const bool time =
+        kind_of(model::parse_ncu_unit(unit).unit) == UnitKind::kTime;  // others divide by 0: "nan"
     if (text.empty() || text == "n/a" || text == "(!) n/a" || text == "no data" ||
         (!time && (base::lower(text) == "nan" || base::lower(text) == "inf")))
       return;
     const bool measured = !unit.empty() || metric.ends_with(".sum") || metric.ends_with(".avg") ||
-                          metric.ends_with(".max") || metric.ends_with(".min") || metric.ends_with(".pct");
+                          metric.ends_with(".max") || metric.ends_with(".min") ||
+                          metric.ends_with(".pct");
     if (measured || (text.front() >= '0' && text.front() <= '9')) ++bad_numbers_;
   }
 
@@ -343,8 +370,10 @@ class CsvSession {
     return is;
   }
 
-  void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text, std::string_view unit) {
-    text = base::trim(text.substr(0, std::min(text.find('('), text.size())));  // instances follow in brackets
+  void add_value(model::Measurement& measurement, std::uint32_t index, std::string_view text,
+                 std::string_view unit) {
+    text = base::trim(
+        text.substr(0, std::min(text.find('('), text.size())));  // instances follow in brackets
     const auto number = parse_number(text, point_);
     if (!number || !std::isfinite(*number)) {
       note_bad(session_.metrics[index].name, text, unit);
@@ -354,7 +383,8 @@ class CsvSession {
     if (!factor || impossible(session_.metrics[index], *number)) return;
     if (stamps_.size() <= index) stamps_.resize(index + 1);
     const double value = *number * *factor;
-    if (stamps_[index] == session_.measurements.size()) {  // a metric of several sections, or two with one label
+    if (stamps_[index] ==
+        session_.measurements.size()) {  // a metric of several sections, or two with one label
       for (const model::MetricValue& known : measurement.values)
         if (known.metric == index && known.value != value) ambiguous_.insert(index);
       return;
@@ -381,9 +411,10 @@ class CsvSession {
       if (has_grid || has_block) measurement.shape = index_.shapes.of(shape);
     }
     if (const auto stream = base::to_uint(cell(row, columns_.stream))) {
-      const auto context = static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.context)).value_or(0));
-      measurement.stream =
-          index_.streams.of({measurement.process, measurement.device, context, static_cast<std::uint32_t>(*stream)});
+      const auto context =
+          static_cast<std::uint32_t>(base::to_uint(cell(row, columns_.context)).value_or(0));
+      measurement.stream = index_.streams.of(
+          {measurement.process, measurement.device, context, static_cast<std::uint32_t>(*stream)});
     }
     ranges(row, measurement);
     count(measurement);
@@ -392,24 +423,28 @@ class CsvSession {
 
   void ranges(const Row& row, model::Measurement& measurement) {
     const auto add = [&](const CellRange& range, model::RangeKind kind) {
-      measurement.ranges.push_back({index_.domain(range.domain), session_.strings.intern(range.name), kind,
+      measurement.ranges.push_back({index_.domain(range.domain),
+                                    session_.strings.intern(range.name), kind,
                                     kind == model::RangeKind::kStartEnd ? range.id + 1 : 0});
     };
     if (columns_.summary_ranges != kAbsent) {
-      for (const CellRange& range :
-           parse_cell(cell(row, columns_.summary_ranges), Cell::kSummary, cell(row, columns_.domain), bad_ranges_))
+      for (const CellRange& range : parse_cell(cell(row, columns_.summary_ranges), Cell::kSummary,
+                                               cell(row, columns_.domain), bad_ranges_))
         add(range, model::RangeKind::kPushPop);
       return;
     }
-    const std::vector<CellRange> stack = parse_cell(cell(row, columns_.push_pop), Cell::kPushPop, {}, bad_ranges_);
-    const std::vector<CellRange> open = parse_cell(cell(row, columns_.start_end), Cell::kStartEnd, {}, bad_ranges_);
+    const std::vector<CellRange> stack =
+        parse_cell(cell(row, columns_.push_pop), Cell::kPushPop, {}, bad_ranges_);
+    const std::vector<CellRange> open =
+        parse_cell(cell(row, columns_.start_end), Cell::kStartEnd, {}, bad_ranges_);
     for (const CellRange& range : open) add(range, model::RangeKind::kStartEnd);
-    const bool one_thread =
-        std::ranges::all_of(stack, [&](const CellRange& range) { return range.thread == stack.front().thread; });
+    const bool one_thread = std::ranges::all_of(
+        stack, [&](const CellRange& range) { return range.thread == stack.front().thread; });
     if (!one_thread) {
       ++several_threads_;  // process scope: the cell does not tell which of them launched
     } else if (!stack.empty()) {
-      measurement.thread = index_.threads.of({measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
+      measurement.thread = index_.threads.of(
+          {measurement.process, static_cast<std::uint32_t>(stack.front().thread)});
       // the innermost of the default domain last: it is what a range result is taken for
       for (const bool own : {false, true}) {
         for (const CellRange& range : stack) {
@@ -418,14 +453,16 @@ class CsvSession {
       }
     }
     if (measurement.scope == model::MeasuredScope::kRange)
-      measurement.note = "ncu's CSV does not name the measured range: the innermost open one is taken";
+      measurement.note =
+          "ncu's CSV does not name the measured range: the innermost open one is taken";
   }
 
   void count(model::Measurement& measurement) {
-    std::string path = std::to_string(measurement.process) + "/" + std::to_string(measurement.thread);
+    std::string path =
+        std::to_string(measurement.process) + "/" + std::to_string(measurement.thread);
     for (const model::OpenRange& range : measurement.ranges) {
-      path +=
-          "\n" + std::to_string(range.domain) + "/" + std::to_string(range.name) + "#" + std::to_string(range.instance);
+      path += "\n" + std::to_string(range.domain) + "/" + std::to_string(range.name) + "#" +
+              std::to_string(range.instance);
     }
     measurement.ordinal = members_[std::move(path)]++;
   }
@@ -442,7 +479,8 @@ class CsvSession {
       model::Measurement& measurement = begin(row);
       const std::size_t end = std::min(row.cells.size(), names_.size());
       if (raw_metrics_.empty()) raw_metrics_.assign(names_.size(), kNone);
-      for (std::size_t i = columns_.first_metric; i < end; ++i) raw_value(measurement, i, row.cells[i]);
+      for (std::size_t i = columns_.first_metric; i < end; ++i)
+        raw_value(measurement, i, row.cells[i]);
       return;
     }
     const std::string key = std::string(id) + '\n' + std::string(cell(row, columns_.pid));
@@ -452,22 +490,27 @@ class CsvSession {
     }
     const std::string_view label = cell(row, columns_.metric);
     if (label.empty()) return;  // a rule
-    // Tables and charts of a section (--print-details body) use one label for many metrics; the item tells them apart.
+    // Tables and charts of a section (--print-details body) use one label for many metrics; the
+    // item tells them apart.
     const std::string_view section = cell(row, columns_.section), body = cell(row, columns_.body);
-    const std::string name = body.empty() || label.find("__") != std::string_view::npos
-                                 ? metric_of_label(section, label)
-                                 : std::string(section).append("/").append(body).append("/").append(label);
-    add_value(session_.measurements.back(), metric(name), cell(row, columns_.value), cell(row, columns_.unit));
+    const std::string name =
+        body.empty() || label.find("__") != std::string_view::npos
+            ? metric_of_label(section, label)
+            : std::string(section).append("/").append(body).append("/").append(label);
+    add_value(session_.measurements.back(), metric(name), cell(row, columns_.value),
+              cell(row, columns_.unit));
   }
 
   void raw_value(model::Measurement& measurement, std::size_t column, std::string_view text) {
     const std::string& name = names_[column];
     if (name.starts_with(attributes_.kPrefix))
-      return device_attribute(measurement, std::string_view(name).substr(attributes_.kPrefix.size()), text);
+      return device_attribute(measurement,
+                              std::string_view(name).substr(attributes_.kPrefix.size()), text);
     if (raw_metrics_[column] == kNone) raw_metrics_[column] = metric(name);
     const std::string_view unit =
         column < unit_texts_.size() ? std::string_view(unit_texts_[column]) : std::string_view{};
-    const auto number = parse_number(base::trim(text.substr(0, std::min(text.find('('), text.size()))), point_);
+    const auto number =
+        parse_number(base::trim(text.substr(0, std::min(text.find('('), text.size()))), point_);
     if (!number) return note_bad(name, base::trim(text), unit);
     if (name == "profiler__replayer_passes" || name == "profiler__replayer_passes.sum")
       measurement.passes = std::max(1u, static_cast<std::uint32_t>(*number));
@@ -477,7 +520,8 @@ class CsvSession {
       measurement.values.push_back({raw_metrics_[column], *number * *factor});
   }
 
-  void device_attribute(const model::Measurement& measurement, std::string_view name, std::string_view text) {
+  void device_attribute(const model::Measurement& measurement, std::string_view name,
+                        std::string_view text) {
     if (measurement.device == kNone) return;
     model::Device& device = session_.devices[measurement.device];
     if (name == "display_name") device.name = session_.strings.intern(text);
@@ -496,7 +540,8 @@ class CsvSession {
     if (key != last_key_) {
       last_key_ = key;
       model::Measurement& measurement = begin(row);
-      measurement.launches = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*invocations, 1, kNone - 1));
+      measurement.launches =
+          static_cast<std::uint32_t>(std::clamp<std::uint64_t>(*invocations, 1, kNone - 1));
       measurement.note = "mean over " + base::counted(*invocations, "launch") + " (ncu summary)";
     }
     add_value(session_.measurements.back(),
@@ -509,25 +554,32 @@ class CsvSession {
       if (count > 0) session_.losses.push_back({kind, count, detail + ": " + path_});
     };
     lose("foreign_lines", foreign_lines_, "lines after the header are not ncu's and were skipped");
-    lose("torn_tail", torn_row_ == 0 ? 0 : 1, "the file ends inside the row of line " + std::to_string(torn_row_));
+    lose("torn_tail", torn_row_ == 0 ? 0 : 1,
+         "the file ends inside the row of line " + std::to_string(torn_row_));
     lose("bad_rows", bad_rows_, "rows have no id or no kernel and were left out");
-    lose("short_rows", short_rows_, "rows are shorter than the header: the last columns are missing");
+    lose("short_rows", short_rows_,
+         "rows are shorter than the header: the last columns are missing");
     lose("bad_numbers", bad_numbers_,
-         "values should be numbers but do not parse in this number format, or are negative durations");
+         "values should be numbers but do not parse in this number format, or are negative "
+         "durations");
     lose("unit_mismatch", mismatched_,
-         "values are in a unit that their metric cannot have, as tools print for GPUs newer than themselves (first: " +
+         "values are in a unit that their metric cannot have, as tools print for GPUs newer than "
+         "themselves (first: " +
              mismatch_ + "); they are left out");
     lose("bad_ranges", bad_ranges_, "NVTX entries could not be parsed");
     if (!ambiguous_.empty()) {
       for (model::Measurement& measurement : session_.measurements)
-        std::erase_if(measurement.values,
-                      [&](const model::MetricValue& value) { return ambiguous_.contains(value.metric); });
+        std::erase_if(measurement.values, [&](const model::MetricValue& value) {
+          return ambiguous_.contains(value.metric);
+        });
       lose("ambiguous_labels", ambiguous_.size(),
            "labels are shared by several metrics, so their values are left out (first: " +
-               session_.metrics[*ambiguous_.begin()].name + "); print the names with --print-metric-name name");
+               session_.metrics[*ambiguous_.begin()].name +
+               "); print the names with --print-metric-name name");
     }
     lose("several_threads", several_threads_,
-         "results were launched while several threads had push/pop ranges open, and the CSV does not name the "
+         "results were launched while several threads had push/pop ranges open, and the CSV does "
+         "not name the "
          "launching thread; they count outside every push/pop range");
   }
 
@@ -541,15 +593,15 @@ class CsvSession {
   Point point_ = Point::kUnknown;
   std::vector<std::string> names_, unit_texts_;
   std::vector<std::uint32_t> raw_metrics_;
-  std::vector<std::size_t> stamps_;    // by metric: the number of measurements when it was last given
+  std::vector<std::size_t> stamps_;  // by metric: the number of measurements when it was last given
   std::set<std::uint32_t> ambiguous_;  // metrics that one result has with different values
   std::size_t body_ = 0;
   std::uint64_t body_line_ = 1, header_line_ = 1;
   std::string last_key_;
   ncu::DeviceAttributes attributes_;
   std::uint64_t torn_row_ = 0;  // line of the last row where the file ends inside it
-  std::uint64_t foreign_lines_ = 0, bad_rows_ = 0, short_rows_ = 0, bad_numbers_ = 0, bad_ranges_ = 0,
-                several_threads_ = 0, mismatched_ = 0;
+  std::uint64_t foreign_lines_ = 0, bad_rows_ = 0, short_rows_ = 0, bad_numbers_ = 0,
+                bad_ranges_ = 0, several_threads_ = 0, mismatched_ = 0;
   std::string mismatch_;
   std::unordered_map<std::string, std::uint32_t> metrics_, members_;
 };
@@ -557,8 +609,10 @@ class CsvSession {
 /// A table of ncu begins somewhere in the text.
 bool has_header(std::string_view where) {
   for (const std::string_view begin :
-       {"\"ID\",\"Process ID\",", "\"Process ID\",\"Process Name\",\"Host Name\",", "\"Domain\",\"Range:PL_Type"}) {
-    for (std::size_t at = where.find(begin); at != std::string_view::npos; at = where.find(begin, at + 1)) {
+       {"\"ID\",\"Process ID\",", "\"Process ID\",\"Process Name\",\"Host Name\",",
+        "\"Domain\",\"Range:PL_Type"}) {
+    for (std::size_t at = where.find(begin); at != std::string_view::npos;
+         at = where.find(begin, at + 1)) {
       if (at == 0 || where[at - 1] == '\n' || where.substr(0, at) == "\xef\xbb\xbf") return true;
     }
   }
@@ -576,11 +630,13 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
   return more && has_header(*more);
 }
 
-base::Result<model::Session> read_text(std::string_view text, const std::string& path, const Options& options) {
+base::Result<model::Session> read_text(std::string_view text, const std::string& path,
+                                       const Options& options) {
   return CsvSession(text, path, options).read();
 }
 
-static base::Result<model::Session> read(const std::filesystem::path& path, const Options& options) {
+static base::Result<model::Session> read(const std::filesystem::path& path,
+                                         const Options& options) {
   auto mapping = TRY(base::Mapping::open(path));
   return read_text(mapping.text(), path.string(), options);
 }

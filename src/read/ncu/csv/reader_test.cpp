@@ -14,7 +14,8 @@ namespace rangescope::read::ncu_csv {
 namespace reader_test {
 
 std::string golden(const std::string& name) {
-  const auto packed = base::read_file((std::string(base::source_dir) + "/tests/golden/ncu/") + name);
+  const auto packed =
+      base::read_file((std::string(base::source_dir) + "/tests/golden/ncu/") + name);
   EXPECT_TRUE(packed.has_value()) << name;
   std::string text(ZSTD_getFrameContentSize(packed->data(), packed->size()), '\0');
   EXPECT_EQ(ZSTD_decompress(text.data(), text.size(), packed->data(), packed->size()), text.size());
@@ -48,15 +49,20 @@ std::map<std::string, int> kernels_by_region(const model::Session& session) {
 }
 
 TEST(NcuCsv, RawAndDetailsPagesGiveTheKernelsOfTheRegions) {
-  const std::map<std::string, int> expected{{"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
-  for (const char* page : {"k_decode_raw.csv.zst", "k_decode_raw_base.csv.zst", "k_decode_details.csv.zst",
-                           "k_decode_details_base.csv.zst"}) {
+  const std::map<std::string, int> expected{
+      {"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
+  for (const char* page : {"k_decode_raw.csv.zst", "k_decode_raw_base.csv.zst",
+                           "k_decode_details.csv.zst", "k_decode_details_base.csv.zst"}) {
     const model::Session session = session_of(golden(page));
     EXPECT_EQ(session.measurements.size(), 24u) << page;
     EXPECT_EQ(kernels_by_region(session), expected) << page;
     EXPECT_NEAR(value_of(session, 0, "gpu__time_duration.sum"), 19360, 5.1) << page;
-    EXPECT_NEAR(value_of(session, 0, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403, 0.0001) << page;
-    EXPECT_EQ(session.strings.view(session.kernel_names[session.measurements[0].kernel_name].short_name), "gemm_like")
+    EXPECT_NEAR(value_of(session, 0, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403,
+                0.0001)
+        << page;
+    EXPECT_EQ(
+        session.strings.view(session.kernel_names[session.measurements[0].kernel_name].short_name),
+        "gemm_like")
         << page;
     EXPECT_EQ(session.kernel_shapes[session.measurements[1].shape].grid[0], 256u) << page;
     EXPECT_EQ(session.devices.at(0).compute_major, 9u) << page;
@@ -73,20 +79,24 @@ TEST(NcuCsv, RangeRowsAreRanges) {
 }
 
 constexpr std::string_view kHeader =
-    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\",\"Section "
+    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel "
+    "Name\",\"Context\",\"Stream\",\"Section "
     "Name\",\"Metric Name\","
     "\"Metric Unit\",\"Metric Value\"\n";
 
-std::string row(const std::string& id, const std::string& metric, const std::string& unit, const std::string& value) {
-  return "\"" + id + "\",\"7\",\"app\",\"h\",\"k(int)\",\"1\",\"7\",\"Command line profiler metrics\",\"" + metric +
-         "\",\"" + unit + "\",\"" + value + "\"\n";
+std::string row(const std::string& id, const std::string& metric, const std::string& unit,
+                const std::string& value) {
+  return "\"" + id +
+         "\",\"7\",\"app\",\"h\",\"k(int)\",\"1\",\"7\",\"Command line profiler metrics\",\"" +
+         metric + "\",\"" + unit + "\",\"" + value + "\"\n";
 }
 
 TEST(NcuCsv, PreambleAndProgramOutputAreSkipped) {
   const std::string text =
-      "==PROF== Connected to process 7 (/app)\nhello \"ID\", said the program\n\"unclosed\n\xff\xfe not UTF-8\n" +
-      std::string(kHeader) + row("0", "dram__bytes.sum", "Kbyte", "1.50") + "progress: 50 %\n==PROF== Disconnected\n" +
-      row("1", "dram__bytes.sum", "Mbyte", "2.25");
+      "==PROF== Connected to process 7 (/app)\nhello \"ID\", said the "
+      "program\n\"unclosed\n\xff\xfe not UTF-8\n" +
+      std::string(kHeader) + row("0", "dram__bytes.sum", "Kbyte", "1.50") +
+      "progress: 50 %\n==PROF== Disconnected\n" + row("1", "dram__bytes.sum", "Mbyte", "2.25");
   const model::Session session = session_of(text);
   ASSERT_EQ(session.measurements.size(), 2u);
   EXPECT_EQ(value_of(session, 0, "dram__bytes.sum"), 1500);
@@ -112,7 +122,8 @@ TEST(NcuCsv, RuleRowsAreRaggedAndNoMetrics) {
       "\"Metric Unit\",\"Metric Value\",\"Rule Name\",\"Rule Type\",\"Rule Description\"\n"
       "\"0\",\"7\",\"a\",\"h\",\"k\",\"2022-Jan-01\",\"1\",\"7\",\"GPU Speed Of Light "
       "Throughput\",\"Duration\",\"usecond\",\"3.5\",\n"
-      "\"0\",\"7\",\"a\",\"h\",\"k\",\"2022-Jan-01\",\"1\",\"1\",\"SpeedOfLight\",\"\",\"\",\"\",\"SOLBottleneck\","
+      "\"0\",\"7\",\"a\",\"h\",\"k\",\"2022-Jan-01\",\"1\",\"1\",\"SpeedOfLight\",\"\",\"\",\"\","
+      "\"SOLBottleneck\","
       "\"WRN\",\"a rule, with \"\"quotes\"\"\nand a line\"\n";
   const model::Session session = session_of(text);
   ASSERT_EQ(session.measurements.size(), 1u);
@@ -141,7 +152,8 @@ TEST(NcuCsv, SeparatorsOfLocales) {
 }
 
 TEST(NcuCsv, AmbiguousNumbersAreRefusedUntilTheFormatIsNamed) {
-  const std::string text = std::string(kHeader) + row("0", "sm__inst_executed.sum", "inst", "1,234");
+  const std::string text =
+      std::string(kHeader) + row("0", "sm__inst_executed.sum", "inst", "1,234");
   const auto refused = read_text(text, "x.csv", {});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, base::Code::kBadData);
@@ -152,18 +164,20 @@ TEST(NcuCsv, AmbiguousNumbersAreRefusedUntilTheFormatIsNamed) {
   EXPECT_EQ(value_of(session_of(text, options), 0, "sm__inst_executed.sum"), 1234);
   options.number_format = "de";
   EXPECT_EQ(value_of(session_of(text, options), 0, "sm__inst_executed.sum"), 1.234);
-  const auto both =
-      read_text(std::string(kHeader) + row("0", "a__b.sum", "", "1.5") + row("0", "a__c.sum", "", "1,5"), "x.csv", {});
+  const auto both = read_text(
+      std::string(kHeader) + row("0", "a__b.sum", "", "1.5") + row("0", "a__c.sum", "", "1,5"),
+      "x.csv", {});
   ASSERT_FALSE(both.has_value());
   EXPECT_EQ(both.error().where, "x.csv:3");
 }
 
 TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
   std::uint64_t left = 0;
-  const auto stack = parse_cell(R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  )"
-                                R"("my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  )"
-                                R"("LLM:a b:none:none:none:none:REGISTERED:a b" )",
-                                Cell::kPushPop, {}, left);
+  const auto stack =
+      parse_cell(R"(12  "<default domain>:compute:profile:none:none:none:none:none:none"  )"
+                 R"("my:dom:say "hi" now:Int64:42:RGB:0xff112233:ASCII:say "hi" now"  )"
+                 R"("LLM:a b:none:none:none:none:REGISTERED:a b" )",
+                 Cell::kPushPop, {}, left);
   ASSERT_EQ(stack.size(), 3u);
   EXPECT_EQ(stack[0].thread, 12u);
   EXPECT_EQ(stack[0].domain, "");
@@ -172,13 +186,14 @@ TEST(NcuCsv, NvtxCellsWithColonsAndQuotes) {
   EXPECT_EQ(stack[1].name, "say \"hi\" now");
   EXPECT_EQ(stack[2].domain, "LLM");
   EXPECT_EQ(left, 0u);
-  const auto open =
-      parse_cell(R"( "3:<default domain>:x:y:none:none:none:none:none:none" )", Cell::kStartEnd, {}, left);
+  const auto open = parse_cell(R"( "3:<default domain>:x:y:none:none:none:none:none:none" )",
+                               Cell::kStartEnd, {}, left);
   ASSERT_EQ(open.size(), 1u);
   EXPECT_EQ(open[0].id, 3u);
   EXPECT_EQ(open[0].name, "x:y");
   const auto old =
-      parse_cell(R"(9  "<default domain>:A:none:none"  "<default domain>:B:Uint32:5" )", Cell::kPushPop, {}, left);
+      parse_cell(R"(9  "<default domain>:A:none:none"  "<default domain>:B:Uint32:5" )",
+                 Cell::kPushPop, {}, left);
   ASSERT_EQ(old.size(), 2u);
   EXPECT_EQ(old[1].name, "B");
   EXPECT_EQ(left, 0u);
@@ -189,7 +204,8 @@ TEST(NcuCsv, SummariesGiveMeans) {
       "\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Block Size\",\"Grid "
       "Size\",\"Device\",\"CC\",\"Invocations\",\"Section Name\","
       "\"Metric Name\",\"Metric Unit\",\"Minimum\",\"Maximum\",\"Average\"\n"
-      "\"4700\",\"zoo\",\"127.0.0.1\",\"gemm_like(int)\",\"(16, 16, 1)\",\"(16, 16, 1)\",\"0\",\"9.0\",\"2\",\"Command "
+      "\"4700\",\"zoo\",\"127.0.0.1\",\"gemm_like(int)\",\"(16, 16, 1)\",\"(16, 16, "
+      "1)\",\"0\",\"9.0\",\"2\",\"Command "
       "line profiler metrics\","
       "\"dram__bytes.sum\",\"Kbyte\",\"530.43\",\"533.76\",\"532.10\"\n");
   ASSERT_EQ(session.measurements.size(), 1u);
@@ -201,7 +217,8 @@ TEST(NcuCsv, CutAndFlippedFilesNeverCrash) {
   const std::string text = golden("ar_decode_raw.csv.zst") + golden("k_nested_details.csv.zst");
   for (int i = 0; i < 20; ++i) {
     const auto session =
-        read_text(std::string_view(text).substr(0, text.size() * static_cast<std::size_t>(i) / 20), "cut.csv", {});
+        read_text(std::string_view(text).substr(0, text.size() * static_cast<std::size_t>(i) / 20),
+                  "cut.csv", {});
     if (!session) {
       EXPECT_FALSE(session.error().what.empty());
     }
@@ -251,25 +268,28 @@ TEST(NcuCsv, RowsWithoutAKernelAreLeftOut) {
 }
 
 TEST(NcuCsv, AShortRowEndsNoTable) {
-  const model::Session session = session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\"\n" +
-                                            "\"2\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"200\",\"\"\n");
+  const model::Session session =
+      session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\"\n" +
+                 "\"2\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"200\",\"\"\n");
   ASSERT_EQ(session.measurements.size(), 3u);
   EXPECT_EQ(value_of(session, 2, "gpu__time_duration.sum"), 200);
   EXPECT_EQ(losses_of(session), "short_rows 1\n");
 }
 
 TEST(NcuCsv, ValueThatIsNoNumberIsALoss) {
-  const model::Session session =
-      session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"abc\",\"CachePreferNone\"\n");
+  const model::Session session = session_of(
+      kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"abc\",\"CachePreferNone\"\n");
   EXPECT_EQ(session.measurements.size(), 2u);
   EXPECT_TRUE(std::isnan(value_of(session, 1, "gpu__time_duration.sum")));
-  EXPECT_EQ(losses_of(session), "bad_numbers 1\n");  // and the name of a cache configuration is none
+  EXPECT_EQ(losses_of(session),
+            "bad_numbers 1\n");  // and the name of a cache configuration is none
 }
 
 TEST(NcuCsv, DurationsAreNumbersFromZero) {
   for (const char* duration : {"nan", "-100"}) {
-    const model::Session session = session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"" +
-                                              duration + "\",\"CachePreferNone\"\n");
+    const model::Session session =
+        session_of(kRawHead + "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"" + duration +
+                   "\",\"CachePreferNone\"\n");
     EXPECT_TRUE(std::isnan(value_of(session, 1, "gpu__time_duration.sum"))) << duration;
     EXPECT_EQ(losses_of(session), "bad_numbers 1\n") << duration;
     const model::Session details =
@@ -285,9 +305,11 @@ TEST(NcuCsv, ValuesWithoutUnitsAreNotTakenForBaseUnits) {
     return session ? "" : session.error().where + ": " + session.error().what;
   };
   const std::size_t units = kRawHead.find('\n') + 1, rows = kRawHead.find('\n', units) + 1;
-  EXPECT_EQ(error_of(kRawHead.substr(0, units) + kRawHead.substr(rows)), "x.csv:2: the row of units is missing");
-  EXPECT_EQ(error_of(kRawHead.substr(0, units) + "\"\",\"\",\"\",\"\",\"\"\n" + kRawHead.substr(rows)),
-            "x.csv:2: the row of units is shorter than the header");
+  EXPECT_EQ(error_of(kRawHead.substr(0, units) + kRawHead.substr(rows)),
+            "x.csv:2: the row of units is missing");
+  EXPECT_EQ(
+      error_of(kRawHead.substr(0, units) + "\"\",\"\",\"\",\"\",\"\"\n" + kRawHead.substr(rows)),
+      "x.csv:2: the row of units is shorter than the header");
   std::string no_column(kHeader);
   no_column.replace(no_column.find("\"Metric Unit\","), 14, "");
   EXPECT_EQ(error_of(no_column + row("0", "gpu__time_duration.sum", "us", "1")),
@@ -311,7 +333,8 @@ TEST(NcuCsv, FileThatEndsInsideARowIsTorn) {
   const std::string row = "\"1\",\"7\",\"app\",\"host\",\"k\",\"1\",\"7\",\"200\",";
   for (const std::size_t length : {row.size(), row.size() - 7, std::size_t{11}}) {
     const model::Session session = session_of(kRawHead + row.substr(0, length));
-    EXPECT_NE(losses_of(session).find("torn_tail 1"), std::string::npos) << length << losses_of(session);
+    EXPECT_NE(losses_of(session).find("torn_tail 1"), std::string::npos)
+        << length << losses_of(session);
   }
   EXPECT_EQ(losses_of(session_of(kRawHead + row + "\"CachePreferNone\"")), "");
 }

@@ -1,4 +1,5 @@
-// Damaged, old, new and lying reports. Files are built by hand here, field by field, from docs/formats/ncu-report.md.
+// Damaged, old, new and lying reports. Files are built by hand here, field by field, from
+// docs/formats/ncu-report.md.
 #include <gtest/gtest.h>
 #include <zstd.h>
 
@@ -85,10 +86,11 @@ std::string kernel(const std::string& name, double value, bool newer = false) {
                       rule.add_string(4, "Section");
                       rule.add_message(3, message([](Writer& body) {
                                          body.add_message(1, message([](Writer& item) {
-                                                            item.add_message(1, message([](Writer& text) {
-                                                                               text.add_string(1, "text");
-                                                                               text.add_uint32(2, 99);
-                                                                             }));
+                                                            item.add_message(
+                                                                1, message([](Writer& text) {
+                                                                  text.add_string(1, "text");
+                                                                  text.add_uint32(2, 99);
+                                                                }));
                                                           }));
                                        }));
                     }));
@@ -106,9 +108,9 @@ model::Session session_of(const std::string& bytes) {
 }
 
 TEST(NcuReport, ValuesThatAreNoNumbersAreALoss) {
-  const model::Session session =
-      session_of(file_header() + bytes_of({.kernels = {kernel("k", std::numeric_limits<double>::quiet_NaN())},
-                                           .strings = {"dram__bytes.sum"}}));
+  const model::Session session = session_of(
+      file_header() + bytes_of({.kernels = {kernel("k", std::numeric_limits<double>::quiet_NaN())},
+                                .strings = {"dram__bytes.sum"}}));
   ASSERT_EQ(session.measurements.size(), 1u);
   EXPECT_TRUE(session.measurements[0].values.empty());
   ASSERT_EQ(session.losses.size(), 1u);
@@ -119,7 +121,8 @@ TEST(NcuReport, ValuesThatAreNoNumbersAreALoss) {
 
 TEST(NcuReportLayouts, Of2019HasNoProcess) {
   const model::Session session =
-      session_of(file_header() + bytes_of({.kernels = {kernel("old", 12)}, .strings = {"gpu__time_duration.sum"}}));
+      session_of(file_header() +
+                 bytes_of({.kernels = {kernel("old", 12)}, .strings = {"gpu__time_duration.sum"}}));
   ASSERT_EQ(session.measurements.size(), 1u);
   EXPECT_EQ(session.processes.at(0).pid, 0u);
   EXPECT_EQ(session.measurements[0].values.at(0).value, 12);
@@ -134,17 +137,21 @@ TEST(NcuReportLayouts, StringsOfAllBlocksAreOneList) {
     w.add_message(13, metric(1, 3));
   });
   const model::Session session =
-      session_of(file_header() + bytes_of({.kernels = {kernel("a", 1)}, .strings = {"dram__bytes.sum"}, .pid = 1}) +
+      session_of(file_header() +
+                 bytes_of({.kernels = {kernel("a", 1)}, .strings = {"dram__bytes.sum"}, .pid = 1}) +
                  bytes_of({.kernels = {second}, .strings = {"gpu__time_duration.sum"}, .pid = 2}));
   ASSERT_EQ(session.measurements.size(), 2u);
-  EXPECT_EQ(session.metrics[session.measurements[1].values.at(0).metric].name, "gpu__time_duration.sum");
+  EXPECT_EQ(session.metrics[session.measurements[1].values.at(0).metric].name,
+            "gpu__time_duration.sum");
   EXPECT_EQ(session.processes[session.measurements[1].process].pid, 2u);
 }
 
 TEST(NcuReportLayouts, OfTheFutureIsReadAndCounted) {
-  const model::Session session = session_of(
-      file_header() +
-      bytes_of({.kernels = {kernel("new", 1, true)}, .strings = {"dram__bytes.sum"}, .pid = 1, .newer = true}));
+  const model::Session session =
+      session_of(file_header() + bytes_of({.kernels = {kernel("new", 1, true)},
+                                           .strings = {"dram__bytes.sum"},
+                                           .pid = 1,
+                                           .newer = true}));
   ASSERT_EQ(session.measurements.size(), 1u);
   ASSERT_EQ(session.losses.size(), 1u);
   EXPECT_EQ(session.losses[0].kind.id(), "unknown_fields");
@@ -158,11 +165,12 @@ TEST(NcuReportLayouts, GraphsAndRangesStandAfterKernels) {
     w.add_message(4, metric(0, 6));
     w.add_uint64(12, 7);
   });
-  const model::Session session = session_of(file_header() + bytes_of({.kernels = {kernel("k", 4)},
-                                                                      .ranges = {range},
-                                                                      .graphs = {graph},
-                                                                      .strings = {"dram__bytes.sum"},
-                                                                      .pid = 1}));
+  const model::Session session =
+      session_of(file_header() + bytes_of({.kernels = {kernel("k", 4)},
+                                           .ranges = {range},
+                                           .graphs = {graph},
+                                           .strings = {"dram__bytes.sum"},
+                                           .pid = 1}));
   ASSERT_EQ(session.measurements.size(), 3u);
   EXPECT_EQ(session.measurements[0].scope, model::MeasuredScope::kKernel);
   EXPECT_EQ(session.measurements[1].scope, model::MeasuredScope::kRange);
@@ -171,9 +179,11 @@ TEST(NcuReportLayouts, GraphsAndRangesStandAfterKernels) {
 }
 
 TEST(NcuReportDamage, SizesThatLieCostNothing) {
-  const std::string honest = bytes_of({.kernels = {kernel("k", 1)}, .strings = {"dram__bytes.sum"}, .pid = 1});
-  const model::Session payload = session_of(
-      file_header() + honest + bytes_of({.kernels = {}, .strings = {}, .pid = 1, .lie = std::uint64_t{1} << 60}));
+  const std::string honest =
+      bytes_of({.kernels = {kernel("k", 1)}, .strings = {"dram__bytes.sum"}, .pid = 1});
+  const model::Session payload =
+      session_of(file_header() + honest +
+                 bytes_of({.kernels = {}, .strings = {}, .pid = 1, .lie = std::uint64_t{1} << 60}));
   EXPECT_EQ(payload.measurements.size(), 1u);
   EXPECT_EQ(payload.losses.at(0).kind.id(), "torn_tail");
   const model::Session header = session_of(file_header() + honest + u32(0xfffffff0u) + "x");
@@ -191,7 +201,8 @@ TEST(NcuReportDamage, OneDamagedResultIsLeftOut) {
   torn.back() = static_cast<char>(0xff);
   torn += static_cast<char>(0xff);
   const model::Session session = session_of(
-      file_header() + bytes_of({.kernels = {kernel("k", 1), torn}, .strings = {"dram__bytes.sum"}, .pid = 1}));
+      file_header() +
+      bytes_of({.kernels = {kernel("k", 1), torn}, .strings = {"dram__bytes.sum"}, .pid = 1}));
   EXPECT_EQ(session.measurements.size(), 1u);
   ASSERT_EQ(session.losses.size(), 1u);
   EXPECT_EQ(session.losses[0].kind.id(), "damaged_result");
@@ -199,8 +210,8 @@ TEST(NcuReportDamage, OneDamagedResultIsLeftOut) {
 }
 
 TEST(NcuReportDamage, ForeignFilesAreRefusedWithThePlace) {
-  for (const std::string& bytes :
-       {std::string(), std::string("NVR"), std::string("hello"), std::string("NVR\0\x10\0\0\0abc", 11)}) {
+  for (const std::string& bytes : {std::string(), std::string("NVR"), std::string("hello"),
+                                   std::string("NVR\0\x10\0\0\0abc", 11)}) {
     const auto file = File::parse(bytes, "x.ncu-rep");
     ASSERT_FALSE(file.has_value());
     EXPECT_EQ(file.error().code, base::Code::kBadData);
@@ -239,7 +250,8 @@ TEST(NcuReportDamage, AZstdStreamIsBounded) {
 /// As a file: 30 KB that stand for a gigabyte.
 TEST(NcuReportDamage, AZstdStreamIsBoundedByItsOwnSize) {
   const std::string zeros(std::size_t{1} << 20, '\0');
-  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), &ZSTD_freeCCtx);
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
+                                                                     &ZSTD_freeCCtx);
   std::string packed(std::size_t{1} << 20, '\0');
   ZSTD_outBuffer out{packed.data(), packed.size(), 0};
   for (int piece = 0; piece < 1024; ++piece) {
@@ -263,8 +275,9 @@ TEST(NcuReportLayouts, OfAMetricThatIsHeldTwiceTheLastCounts) {
     w.add_message(13, metric(0, 6880));
   });
   const model::Session session =
-      session_of(file_header() +
-                 bytes_of({.kernels = {twice}, .strings = {"gpu__time_duration.sum", "dram__bytes.sum"}, .pid = 1}));
+      session_of(file_header() + bytes_of({.kernels = {twice},
+                                           .strings = {"gpu__time_duration.sum", "dram__bytes.sum"},
+                                           .pid = 1}));
   ASSERT_EQ(session.measurements.at(0).values.size(), 2u);
   EXPECT_EQ(session.measurements[0].values[0].value, 6880);
   EXPECT_EQ(session.measurements[0].values[1].value, 7);

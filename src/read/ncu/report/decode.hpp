@@ -1,6 +1,8 @@
-// One result of a report, decoded: a kernel, a range, a command list or a graph, with metrics and NVTX state.
+// One result of a report, decoded: a kernel, a range, a command list or a graph, with metrics and
+// NVTX state.
 //
-// Everything is views into the file. Sections, rules and the instances of metrics stay there: ncu itself prints them.
+// Everything is views into the file. Sections, rules and the instances of metrics stay there: ncu
+// itself prints them.
 #pragma once
 
 #include <array>
@@ -24,14 +26,17 @@ struct Result {
   ResultKind kind = ResultKind::kKernel;
   std::uint32_t process = 0;
   std::uint64_t thread = 0;
-  std::string_view mangled, function, demangled;  ///< "" for ranges and graphs; the display name for command lists
+  std::string_view mangled, function,
+      demangled;  ///< "" for ranges and graphs; the display name for command lists
   std::optional<std::array<std::uint32_t, 3>> grid, block;
   std::optional<std::uint64_t> context, stream;
   std::vector<MetricEntry> metrics;
   std::optional<NvtxState> nvtx;
 };
 
-/// Decodes one entry. Unknown fields are counted in `unknown`; damage is kBadData with the entry's offset.
-[[nodiscard]] base::Result<Result> decode(const File& file, const Entry& entry, std::uint64_t& unknown);
+/// Decodes one entry. Unknown fields are counted in `unknown`; damage is kBadData with the entry's
+/// offset.
+[[nodiscard]] base::Result<Result> decode(const File& file, const Entry& entry,
+                                          std::uint64_t& unknown);
 
 }  // namespace rangescope::read::ncu_report

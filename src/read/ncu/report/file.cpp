@@ -27,17 +27,20 @@ constexpr std::uint64_t kLeastVersion = 1, kMostVersion = 64;
 
 std::uint32_t little_endian(std::string_view bytes) {
   std::uint32_t value = 0;
-  for (int i = 3; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
+  for (int i = 3; i >= 0; --i)
+    value = value << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
   return value;
 }
 
-/// The version in the file header at the start of `head`; nothing when there is none that could be one.
+/// The version in the file header at the start of `head`; nothing when there is none that could be
+/// one.
 std::optional<std::uint32_t> header_version(std::string_view head) {
   if (!head.starts_with(kMagic) || head.size() < 8) return std::nullopt;
   const std::uint32_t size = little_endian(head.substr(4));
   if (size == 0 || size > kMostHeader || head.size() - 8 < size) return std::nullopt;
   std::uint64_t version = 0, unknown = 0;
-  const auto parsed = proto::parse_message("", [&] { proto::read(head.substr(8, size), unknown, number(1, version)); });
+  const auto parsed = proto::parse_message(
+      "", [&] { proto::read(head.substr(8, size), unknown, number(1, version)); });
   if (!parsed || version < kLeastVersion || version > kMostVersion) return std::nullopt;
   return static_cast<std::uint32_t>(version);
 }
@@ -48,9 +51,11 @@ std::string at(const std::string& path, std::uint64_t offset) {
 
 DeviceInfo read_device(std::string_view message, std::uint64_t& unknown) {
   DeviceInfo device;
-  proto::read(message, unknown, number(1, device.id), text(2, device.name), each(3, [&](std::string_view m) {
+  proto::read(message, unknown, number(1, device.id), text(2, device.name),
+              each(3, [&](std::string_view m) {
                 Attribute& attribute = device.attributes.emplace_back();
-                proto::read(m, unknown, text(1, attribute.name), each(2, [&](std::string_view value) {
+                proto::read(m, unknown, text(1, attribute.name),
+                            each(2, [&](std::string_view value) {
                               attribute.value = proto::read_value(value, unknown);
                             }));
               }));
@@ -78,7 +83,8 @@ Value read_value(std::string_view message, std::uint64_t& unknown) {
 
 }  // namespace proto
 
-/// Walks the log of blocks; everything is bounds-checked against the file, nothing is allocated by a length in it.
+/// Walks the log of blocks; everything is bounds-checked against the file, nothing is allocated by
+/// a length in it.
 class BlockWalker {
  public:
   explicit BlockWalker(File& file) : file_(file) {}
@@ -89,8 +95,8 @@ class BlockWalker {
       if (all.size() - offset < 4) return torn(offset, all.size() - offset);
       const std::uint32_t size = little_endian(all.substr(offset, 4));
       if (size > all.size() - offset - 4) return torn(offset, all.size() - offset);
-      const auto header =
-          proto::parse_message(at(file_.path, offset), [&] { read_header(all.substr(offset + 4, size)); });
+      const auto header = proto::parse_message(at(file_.path, offset),
+                                               [&] { read_header(all.substr(offset + 4, size)); });
       if (!header) return damaged(offset, "block header cannot be read");
       offset += 4 + size;
       const std::uint64_t there = all.size() - offset;
@@ -105,9 +111,10 @@ class BlockWalker {
   void read_header(std::string_view message) {
     sources_ = kernels_ = ranges_ = command_lists_ = graphs_ = payload_ = 0;
     std::optional<std::string_view> process, session;
-    proto::read(message, file_.unknown_fields, number(1, sources_), number(2, kernels_), text(3, session),
-                each(4, [&](std::string_view m) { read_strings(m); }), number(5, payload_), text(6, process),
-                number(7, ranges_), number(8, command_lists_), number(9, graphs_));
+    proto::read(message, file_.unknown_fields, number(1, sources_), number(2, kernels_),
+                text(3, session), each(4, [&](std::string_view m) { read_strings(m); }),
+                number(5, payload_), text(6, process), number(7, ranges_),
+                number(8, command_lists_), number(9, graphs_));
     process_ = find_process(process.value_or(std::string_view{}));
     if (session) read_session(*session);
   }
@@ -117,15 +124,18 @@ class BlockWalker {
     const auto [known, is_new] = by_message_.try_emplace(message, 0);
     if (!is_new) return known->second;
     ProcessInfo info;
-    proto::read(message, file_.unknown_fields, number(1, info.pid), text(2, info.host), text(3, info.name));
-    const auto [same, added] = by_name_.try_emplace(std::tuple(info.pid, info.host, info.name),
-                                                    static_cast<std::uint32_t>(file_.processes.size()));
+    proto::read(message, file_.unknown_fields, number(1, info.pid), text(2, info.host),
+                text(3, info.name));
+    const auto [same, added] =
+        by_name_.try_emplace(std::tuple(info.pid, info.host, info.name),
+                             static_cast<std::uint32_t>(file_.processes.size()));
     if (added) file_.processes.push_back(info);
     return known->second = same->second;
   }
 
   void read_strings(std::string_view message) {
-    proto::read(message, file_.unknown_fields, each(1, [&](std::string_view m) { file_.strings_.push_back(m); }));
+    proto::read(message, file_.unknown_fields,
+                each(1, [&](std::string_view m) { file_.strings_.push_back(m); }));
   }
 
   void read_session(std::string_view message) {
@@ -184,27 +194,30 @@ class BlockWalker {
     take(command_lists_, results(ResultKind::kCommandList));
     take(graphs_, results(ResultKind::kGraph));
     if (missing_ > 0) {
-      file_.losses.push_back({"damaged_block", missing_,
-                              "entries of a block are not there or longer than the block, " + at(file_.path, offset)});
+      file_.losses.push_back(
+          {"damaged_block", missing_,
+           "entries of a block are not there or longer than the block, " + at(file_.path, offset)});
     } else if (offset != end) {
-      file_.losses.push_back({"unknown_entries", end - offset,
-                              "bytes at the end of a block were not understood, " + at(file_.path, offset)});
+      file_.losses.push_back(
+          {"unknown_entries", end - offset,
+           "bytes at the end of a block were not understood, " + at(file_.path, offset)});
     }
   }
 
   void torn(std::uint64_t offset, std::uint64_t bytes) {
-    file_.losses.push_back(
-        {"torn_tail", bytes,
-         "the report ends in the middle of a block; bytes left over from " + at(file_.path, offset)});
+    file_.losses.push_back({"torn_tail", bytes,
+                            "the report ends in the middle of a block; bytes left over from " +
+                                at(file_.path, offset)});
   }
   void damaged(std::uint64_t offset, std::string_view what) {
-    file_.losses.push_back(
-        {"damaged_block", file_.bytes_.size() - offset,
-         std::string(what) + "; the rest of the file was not read, bytes from " + at(file_.path, offset)});
+    file_.losses.push_back({"damaged_block", file_.bytes_.size() - offset,
+                            std::string(what) + "; the rest of the file was not read, bytes from " +
+                                at(file_.path, offset)});
   }
 
   File& file_;
-  std::uint64_t sources_ = 0, kernels_ = 0, ranges_ = 0, command_lists_ = 0, graphs_ = 0, payload_ = 0, missing_ = 0;
+  std::uint64_t sources_ = 0, kernels_ = 0, ranges_ = 0, command_lists_ = 0, graphs_ = 0,
+                payload_ = 0, missing_ = 0;
   std::uint32_t process_ = 0;
   std::unordered_map<std::string_view, std::uint32_t> by_message_;
   std::map<std::tuple<std::uint32_t, std::string_view, std::string_view>, std::uint32_t> by_name_;
@@ -246,14 +259,16 @@ base::Result<void> File::walk() {
     mapping_.reset();
   }
   if (!bytes_.starts_with(kMagic)) {
-    return fail(Code::kBadData, "is not an Nsight Compute report: it does not start with 'NVR'", at(path, 0),
+    return fail(Code::kBadData, "is not an Nsight Compute report: it does not start with 'NVR'",
+                at(path, 0),
                 "Give a .ncu-rep that ncu -o wrote; other files: rangescope report FILE");
   }
   const auto found = header_version(bytes_);
   if (!found) {
-    return fail(Code::kBadData,
-                "starts like an Nsight Compute report, but its file header is damaged or of another kind", at(path, 4),
-                "Check that the file was copied whole, and was written by ncu.");
+    return fail(
+        Code::kBadData,
+        "starts like an Nsight Compute report, but its file header is damaged or of another kind",
+        at(path, 4), "Check that the file was copied whole, and was written by ncu.");
   }
   version = *found;
   const std::uint64_t begin = 8 + std::uint64_t{little_endian(bytes_.substr(4))};

@@ -1,18 +1,22 @@
-// The container of an Nsight Compute report (.ncu-rep, .ncu-repz, .nsight-cuprof-report): which entries it holds, and
-// where.
+// The container of an Nsight Compute report (.ncu-rep, .ncu-repz, .nsight-cuprof-report): which
+// entries it holds, and where.
 //
 //   "NVR\0"
-//   u32 n, FileHeader                 n bytes of protobuf; field 1 is the version, 7 in every file from 2019 to 2025
-//   until the end of the file, a log of blocks:
-//     u32 m, BlockHeader              1 sources, 2 kernel results, 3 session details, 4 string table, 5 payload bytes,
-//                                     6 process {1 pid, 2 host, 3 name}, 7 range, 8 command list, 9 graph results
-//     payload: entries, each u32 length and protobuf, in the order sources, kernels, ranges, command lists, graphs
+//   u32 n, FileHeader                 n bytes of protobuf; field 1 is the version, 7 in every file
+//   from 2019 to 2025 until the end of the file, a log of blocks:
+//     u32 m, BlockHeader              1 sources, 2 kernel results, 3 session details, 4 string
+//     table, 5 payload bytes,
+//                                     6 process {1 pid, 2 host, 3 name}, 7 range, 8 command list, 9
+//                                     graph results
+//     payload: entries, each u32 length and protobuf, in the order sources, kernels, ranges,
+//     command lists, graphs
 //
-// All integers are little endian. Strings of every block's table are appended to one list of the whole file, whatever
-// the process; metric names are indexes into it. A .ncu-repz is the same thing as one zstd stream (or several, end to
-// end). The numbers of the protobuf fields were found in real files of 2019 to 2025: no schema is used, fields that are
-// not known are skipped and counted. Opening walks the block headers only: entries stay in the file until they are
-// decoded, so that sources (most of a large report) are never touched.
+// All integers are little endian. Strings of every block's table are appended to one list of the
+// whole file, whatever the process; metric names are indexes into it. A .ncu-repz is the same thing
+// as one zstd stream (or several, end to end). The numbers of the protobuf fields were found in
+// real files of 2019 to 2025: no schema is used, fields that are not known are skipped and counted.
+// Opening walks the block headers only: entries stay in the file until they are decoded, so that
+// sources (most of a large report) are never touched.
 //
 // Environments of profiled programs (SessionDetails 9.4) are never read.
 #pragma once
@@ -55,11 +59,15 @@ struct Value {
   std::uint64_t integer = 0;  ///< of kUint32 and kUint64
   std::string_view text;      ///< of kString
 
-  [[nodiscard]] bool is_integer() const { return type == ValueType::kUint32 || type == ValueType::kUint64; }
+  [[nodiscard]] bool is_integer() const {
+    return type == ValueType::kUint32 || type == ValueType::kUint64;
+  }
   [[nodiscard]] bool is_number() const {
     return is_integer() || type == ValueType::kFloat || type == ValueType::kDouble;
   }
-  [[nodiscard]] double as_double() const { return is_integer() ? static_cast<double>(integer) : number; }
+  [[nodiscard]] double as_double() const {
+    return is_integer() ? static_cast<double>(integer) : number;
+  }
 };
 
 struct Attribute {
@@ -76,7 +84,8 @@ struct DeviceInfo {
 };
 
 struct VersionInfo {
-  std::string_view provider, version;  ///< "Nsight Compute Target", "CUDA Version", "PerfWorks", ...
+  std::string_view provider,
+      version;  ///< "Nsight Compute Target", "CUDA Version", "PerfWorks", ...
 };
 
 /// What is known of the session as a whole; the program's environment is not.
@@ -90,29 +99,34 @@ struct SessionInfo {
 /// An opened report. Views and entries point into it; it does not change.
 class File {
  public:
-  /// Maps (or decompresses) the file and walks its blocks. kBadData with the offset when it is no report, or nothing of
-  /// it can be read; a torn or damaged tail becomes a loss.
+  /// Maps (or decompresses) the file and walks its blocks. kBadData with the offset when it is no
+  /// report, or nothing of it can be read; a torn or damaged tail becomes a loss.
   [[nodiscard]] static base::Result<File> open(const std::filesystem::path& path);
-  /// The same of bytes that the caller keeps; for tests and fuzzing. `name` is what errors call them.
+  /// The same of bytes that the caller keeps; for tests and fuzzing. `name` is what errors call
+  /// them.
   [[nodiscard]] static base::Result<File> parse(std::string_view bytes, std::string name);
-  /// True when `head` begins like a report (of version 7 and its neighbours) or like a zstd stream of one.
+  /// True when `head` begins like a report (of version 7 and its neighbours) or like a zstd stream
+  /// of one.
   [[nodiscard]] static bool sniff(std::string_view head);
 
-  [[nodiscard]] std::string_view bytes(const Entry& entry) const { return bytes_.substr(entry.offset, entry.size); }
+  [[nodiscard]] std::string_view bytes(const Entry& entry) const {
+    return bytes_.substr(entry.offset, entry.size);
+  }
   /// The string of a file-wide index; "" for one that the tables do not reach.
   [[nodiscard]] std::string_view string(std::uint64_t id) const {
     return id < strings_.size() ? strings_[id] : std::string_view{};
   }
 
-  /// A pass over the file has come to `offset`: gives the memory of mapped bytes before it back to the system; they are
-  /// read again from the page cache when needed. So a pass never holds more of the file than kKeep. No effect on
-  /// compressed or parsed reports.
+  /// A pass over the file has come to `offset`: gives the memory of mapped bytes before it back to
+  /// the system; they are read again from the page cache when needed. So a pass never holds more of
+  /// the file than kKeep. No effect on compressed or parsed reports.
   void passed(std::uint64_t offset) const;
 
   std::string path;
-  std::uint32_t version = 0;           ///< of the file header
-  std::vector<ProcessInfo> processes;  ///< at least one when there are results; pid 0 where the file has none (2019)
-  std::vector<Entry> results;          ///< in file order: the index is the ID that ncu prints
+  std::uint32_t version = 0;  ///< of the file header
+  std::vector<ProcessInfo>
+      processes;  ///< at least one when there are results; pid 0 where the file has none (2019)
+  std::vector<Entry> results;  ///< in file order: the index is the ID that ncu prints
   SessionInfo session;
   std::uint64_t unknown_fields = 0;  ///< fields of block headers that this reader does not know
   std::vector<model::Loss> losses;

@@ -28,9 +28,10 @@ inline std::string golden(const std::string& name) {
 
 /// Every recorded report: kernel, range and application-range replay of ncu 2025.3.1.
 inline const std::vector<std::string>& golden_reports() {
-  static const std::vector<std::string> all{"ar_async", "ar_decode", "k_decode", "k_dom", "k_exc",     "k_kern",
-                                            "k_nested", "k_re",      "k_roof",   "k_se",  "k_workerp", "r_alloc",
-                                            "r_async",  "r_decode",  "lar",      "lk",    "lr"};
+  static const std::vector<std::string> all{
+      "ar_async", "ar_decode", "k_decode", "k_dom", "k_exc",     "k_kern",
+      "k_nested", "k_re",      "k_roof",   "k_se",  "k_workerp", "r_alloc",
+      "r_async",  "r_decode",  "lar",      "lk",    "lr"};
   return all;
 }
 

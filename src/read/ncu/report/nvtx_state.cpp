@@ -21,14 +21,19 @@ class NvtxDecoder {
               [&](std::string_view m) {
                 NvtxThread thread;
                 std::vector<std::string_view> domains;
-                read(m, number(1, thread.tid), each(2, [&](std::string_view one) { domains.push_back(one); }));
+                read(m, number(1, thread.tid),
+                     each(2, [&](std::string_view one) { domains.push_back(one); }));
                 for (const std::string_view one : domains)
-                  per_domain(one, [&](std::string_view r, std::uint32_t id) { thread.stack.push_back(push(r, id)); });
+                  per_domain(one, [&](std::string_view r, std::uint32_t id) {
+                    thread.stack.push_back(push(r, id));
+                  });
                 state.threads.push_back(std::move(thread));
               }),
          each(3,
               [&](std::string_view m) {
-                per_domain(m, [&](std::string_view r, std::uint32_t id) { state.start_end.push_back(start(r, id)); });
+                per_domain(m, [&](std::string_view r, std::uint32_t id) {
+                  state.start_end.push_back(start(r, id));
+                });
               }),
          skip({varint(4)}), number(5, scope));
     state.process_scope = scope == 1;
@@ -59,7 +64,9 @@ class NvtxDecoder {
     NvtxMessage out;
     std::uint32_t type = 0;
     read(attributes, skip({varint(1), varint(2), bytes(3), bytes(4)}),
-         each(5, [&](std::string_view m) { read(m, number(1, type), text(2, out.text), number(3, out.handle)); }));
+         each(5, [&](std::string_view m) {
+           read(m, number(1, type), text(2, out.text), number(3, out.handle));
+         }));
     out.registered = type == kRegistered;
     return out;
   }
@@ -67,7 +74,8 @@ class NvtxDecoder {
   NvtxRange push(std::string_view message, std::uint32_t domain) {
     NvtxRange range;
     range.domain = domain;
-    read(message, text(1, range.name), each(2, [&](std::string_view m) { range.message = message_of(m); }),
+    read(message, text(1, range.name),
+         each(2, [&](std::string_view m) { range.message = message_of(m); }),
          number(3, range.last_api_call), number(4, range.id));
     return range;
   }
@@ -76,8 +84,8 @@ class NvtxDecoder {
     NvtxRange range;
     range.domain = domain;
     read(message, number(1, range.id), text(2, range.name),
-         each(3, [&](std::string_view m) { range.message = message_of(m); }), number(4, range.last_api_call),
-         skip({varint(5)}));  // thread
+         each(3, [&](std::string_view m) { range.message = message_of(m); }),
+         number(4, range.last_api_call), skip({varint(5)}));  // thread
     return range;
   }
 

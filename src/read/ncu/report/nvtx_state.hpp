@@ -1,5 +1,5 @@
-// What NVTX ranges a program had open when a result of a report began: stacks by thread, start/end ranges, and the
-// domains that give them their names. Views into the file.
+// What NVTX ranges a program had open when a result of a report began: stacks by thread, start/end
+// ranges, and the domains that give them their names. Views into the file.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ struct NvtxMessage {
 };
 
 struct NvtxRange {
-  std::uint64_t id = 0;             ///< start/end ranges, and push/pop ranges of process scope; else 0
-  std::uint32_t domain = 0;         ///< id, see NvtxState::domain_name
-  std::string_view name;            ///< as stored; effective_name() falls back on the message
-  std::uint64_t last_api_call = 0;  ///< API calls of the process before it began: tells occurrences apart
+  std::uint64_t id = 0;      ///< start/end ranges, and push/pop ranges of process scope; else 0
+  std::uint32_t domain = 0;  ///< id, see NvtxState::domain_name
+  std::string_view name;     ///< as stored; effective_name() falls back on the message
+  std::uint64_t last_api_call =
+      0;  ///< API calls of the process before it began: tells occurrences apart
   NvtxMessage message;
 };
 
@@ -41,7 +42,8 @@ struct NvtxState {
   std::vector<NvtxDomain> domains;
   std::vector<NvtxThread> threads;
   std::vector<NvtxRange> start_end;
-  bool process_scope = false;  ///< --nvtx-push-pop-scope process: push/pop ranges of every thread, numbered
+  bool process_scope =
+      false;  ///< --nvtx-push-pop-scope process: push/pop ranges of every thread, numbered
 
   [[nodiscard]] const NvtxDomain* domain(std::uint32_t id) const;
   /// Name, or where it is empty the message (registered strings looked up in the domain).

@@ -56,7 +56,8 @@ Capture read_capture(std::string_view command_line) {
   const std::vector<std::string_view> words = base::split(command_line, ' ');
   const auto value_of = [&](std::size_t& i, std::string_view option) -> std::optional<std::string> {
     if (words[i] == option && i + 1 < words.size()) return std::string(words[++i]);
-    if (words[i].starts_with(option) && words[i].size() > option.size() && words[i][option.size()] == '=')
+    if (words[i].starts_with(option) && words[i].size() > option.size() &&
+        words[i][option.size()] == '=')
       return std::string(words[i].substr(option.size() + 1));
     return std::nullopt;
   };
@@ -71,7 +72,8 @@ Capture read_capture(std::string_view command_line) {
       capture.nvtx_include.push_back(*filter);
   }
   for (const std::string& text : capture.nvtx_include) {
-    if (auto filter = model::RangeExpression::parse(text)) capture.filters.push_back(std::move(*filter));
+    if (auto filter = model::RangeExpression::parse(text))
+      capture.filters.push_back(std::move(*filter));
   }
   if (command_line.empty()) {
     capture.note = "Nsight Compute, command line not recorded";
@@ -150,7 +152,8 @@ std::string_view chip_name(std::uint64_t chip) {
 
 class Builder {
  public:
-  explicit Builder(const File& file) : file_(file), capture_(read_capture(file.session.command_line)) {}
+  explicit Builder(const File& file)
+      : file_(file), capture_(read_capture(file.session.command_line)) {}
 
   base::Result<model::Session> build() {
     describe();
@@ -170,7 +173,8 @@ class Builder {
     session_.losses = file_.losses;
     if (damaged > 0) {
       session_.losses.push_back(
-          {"damaged_result", damaged, "results could not be decoded and are left out, the first at " + first->where});
+          {"damaged_result", damaged,
+           "results could not be decoded and are left out, the first at " + first->where});
     }
     if (no_numbers_ > 0)
       session_.losses.push_back({"no_number", no_numbers_,
@@ -178,7 +182,8 @@ class Builder {
                                      std::string(first_no_number_) + ": " + file_.path});
     if (unknown > 0) {
       session_.losses.push_back(
-          {"unknown_fields", unknown, "fields of a newer (or another) Nsight Compute were skipped: " + file_.path});
+          {"unknown_fields", unknown,
+           "fields of a newer (or another) Nsight Compute were skipped: " + file_.path});
     }
     return std::move(session_);
   }
@@ -188,12 +193,14 @@ class Builder {
 
   void describe() {
     const std::string_view tool = file_.tool_version();
-    session_.sources.push_back({file_.path, "ncu-report",
-                                tool.empty() ? "Nsight Compute" : "Nsight Compute " + std::string(tool),
-                                std::to_string(file_.version), model::Maker::kNcu, true});
+    session_.sources.push_back(
+        {file_.path, "ncu-report",
+         tool.empty() ? "Nsight Compute" : "Nsight Compute " + std::string(tool),
+         std::to_string(file_.version), model::Maker::kNcu, true});
     session_.clock.kind = "none: an Nsight Compute report has no timeline";
     session_.clock.anchor_unix_ns =
-        static_cast<std::int64_t>(std::min<std::uint64_t>(file_.session.creation_time, 1u << 31)) * 1'000'000'000;
+        static_cast<std::int64_t>(std::min<std::uint64_t>(file_.session.creation_time, 1u << 31)) *
+        1'000'000'000;
     for (const ProcessInfo& process : file_.processes)
       session_.processes.push_back({process.pid, 0, text(process.name)});
     for (const DeviceInfo& device : file_.session.devices) add_device(device);
@@ -217,7 +224,9 @@ class Builder {
       if (name == "pci_bus_id") bus = value, has_bus = true;
       if (name == "pci_device_id") slot = value;
     }
-    if (has_bus) device.pci_bus = text(fmt::format("{:04x}:{:02x}:{:02x}.0", domain & 0xffff, bus & 0xff, slot & 0xff));
+    if (has_bus)
+      device.pci_bus =
+          text(fmt::format("{:04x}:{:02x}:{:02x}.0", domain & 0xffff, bus & 0xff, slot & 0xff));
     session_.devices.push_back(device);
   }
 
@@ -244,8 +253,8 @@ class Builder {
   };
 
   static Role role_of(std::string_view name) {
-    if (name.starts_with("device__attribute_") || name.starts_with("group:") || name.starts_with("breakdown:") ||
-        name.starts_with("regex:") || name.empty()) {
+    if (name.starts_with("device__attribute_") || name.starts_with("group:") ||
+        name.starts_with("breakdown:") || name.starts_with("regex:") || name.empty()) {
       return kSkipped;
     }
     if (name == "launch__device_id") return kDevice;
@@ -268,10 +277,13 @@ class Builder {
     metric.known = true;
     const std::string_view name = file_.string(id);
     metric.role = role_of(name);
-    if (metric.role == kSkipped || metric.role == kDevice || metric.role == kIdentity) return metric;
+    if (metric.role == kSkipped || metric.role == kDevice || metric.role == kIdentity)
+      return metric;
     // a damaged or unusual file may name one metric twice
-    const auto [at, added] = by_name_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
-    const auto scaled = model::parse_ncu_unit(model::metric_unit(name, model::UnitSpelling::kNcu2024));
+    const auto [at, added] =
+        by_name_.try_emplace(name, static_cast<std::uint32_t>(session_.metrics.size()));
+    const auto scaled =
+        model::parse_ncu_unit(model::metric_unit(name, model::UnitSpelling::kNcu2024));
     if (added) {
       session_.metrics.push_back({std::string(name), model::metric_unit(name), "ncu"});
       given_.push_back({std::numeric_limits<std::size_t>::max(), 0});
@@ -290,7 +302,8 @@ class Builder {
       case ResultKind::kGraph: measurement.scope = model::MeasuredScope::kGraph; break;
     }
     measurement.process = result.process;
-    measurement.thread = index_.threads.of({result.process, static_cast<std::uint32_t>(result.thread)});
+    measurement.thread =
+        index_.threads.of({result.process, static_cast<std::uint32_t>(result.thread)});
     model::KernelShape shape;
     if (result.grid) shape.grid = *result.grid;
     if (result.block) shape.block = *result.block;
@@ -337,7 +350,8 @@ class Builder {
     }
     if (result.stream)
       measurement.stream =
-          index_.streams.of({result.process, measurement.device, static_cast<std::uint32_t>(result.context.value_or(0)),
+          index_.streams.of({result.process, measurement.device,
+                             static_cast<std::uint32_t>(result.context.value_or(0)),
                              static_cast<std::uint32_t>(*result.stream)});
     measurement.note = capture_.note;
     if (result.nvtx) open_ranges(result, measurement);
@@ -346,18 +360,19 @@ class Builder {
   }
 
   std::uint32_t kernel_name(const Result& result) {
-    return index_.kernel_names.of({text(result.demangled.empty() ? result.function : result.demangled),
-                                   text(result.function.empty() ? result.demangled : result.function),
-                                   text(result.mangled)});
+    return index_.kernel_names.of(
+        {text(result.demangled.empty() ? result.function : result.demangled),
+         text(result.function.empty() ? result.demangled : result.function), text(result.mangled)});
   }
 
-  model::OpenRange open_range(const NvtxState& state, const NvtxRange& range, model::RangeKind kind, bool inherited) {
+  model::OpenRange open_range(const NvtxState& state, const NvtxRange& range, model::RangeKind kind,
+                              bool inherited) {
     const NvtxDomain* in = state.domain(range.domain);
     const std::uint64_t instance =
         kind == model::RangeKind::kStartEnd || state.process_scope ? range.id : range.last_api_call;
     const bool other = in != nullptr && in->name != model::kDefaultDomain;
-    return {index_.domain(other ? in->name : std::string_view{}), text(state.effective_name(range)), kind, instance + 1,
-            inherited};
+    return {index_.domain(other ? in->name : std::string_view{}), text(state.effective_name(range)),
+            kind, instance + 1, inherited};
   }
 
   void open_ranges(const Result& result, model::Measurement& measurement) {
@@ -367,7 +382,8 @@ class Builder {
     if (result.kind == ResultKind::kRange && !own) {
       measurement.note += measurement.note.empty() ? "" : "; ";
       measurement.note +=
-          "the range is not an NVTX range: it is delimited by profiler start and stop, or its filter is not recorded";
+          "the range is not an NVTX range: it is delimited by profiler start and stop, or its "
+          "filter is not recorded";
       return;
     }
     // the launching thread's own stacks; where it has none, those of the only other thread that has
@@ -383,12 +399,14 @@ class Builder {
       }
       if (++others == 1) from = &thread;
     }
-    if (own && own->thread != nullptr) from = own->thread, others = from->tid == result.thread ? 0 : 1;
+    if (own && own->thread != nullptr)
+      from = own->thread, others = from->tid == result.thread ? 0 : 1;
     if (others > 1) from = nullptr;
     const auto add_start_end = [&](const NvtxRange* skipped) {
       for (const NvtxRange& range : state.start_end) {
         if (&range != skipped)
-          measurement.ranges.push_back(open_range(state, range, model::RangeKind::kStartEnd, false));
+          measurement.ranges.push_back(
+              open_range(state, range, model::RangeKind::kStartEnd, false));
       }
     };
     if (!own) {
@@ -415,16 +433,19 @@ class Builder {
       }
     }
     if (own->start_end != nullptr)
-      measurement.ranges.push_back(open_range(state, *own->start_end, model::RangeKind::kStartEnd, false));
+      measurement.ranges.push_back(
+          open_range(state, *own->start_end, model::RangeKind::kStartEnd, false));
   }
 
   /// Position within its occurrence and number of the occurrence of its path, both among the
   /// results of the report.
   void count(model::Measurement& measurement) {
     std::string path, occurrence;
-    path = occurrence = std::to_string(measurement.process) + "/" + std::to_string(measurement.thread);
+    path = occurrence =
+        std::to_string(measurement.process) + "/" + std::to_string(measurement.thread);
     for (const model::OpenRange& range : measurement.ranges) {
-      const std::string name = "\n" + std::to_string(range.domain) + "/" + std::to_string(range.name);
+      const std::string name =
+          "\n" + std::to_string(range.domain) + "/" + std::to_string(range.name);
       path += name;
       occurrence += name + "#" + std::to_string(range.instance);
     }

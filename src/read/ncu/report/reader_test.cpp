@@ -18,7 +18,8 @@ model::Session golden_session(const std::string& name) {
   return session ? std::move(*session) : model::Session{};
 }
 
-std::string path_of(const model::Session& session, const model::Measurement& measurement, std::uint32_t domain) {
+std::string path_of(const model::Session& session, const model::Measurement& measurement,
+                    std::uint32_t domain) {
   std::string path;
   for (const model::OpenRange& range : measurement.ranges) {
     if (range.kind != model::RangeKind::kPushPop || range.domain != domain) continue;
@@ -28,7 +29,8 @@ std::string path_of(const model::Session& session, const model::Measurement& mea
 }
 
 /// Path -> kernels, inclusive, of one domain: what truth.json counts.
-std::map<std::string, int> kernels_by_region(const model::Session& session, std::uint32_t domain = 0) {
+std::map<std::string, int> kernels_by_region(const model::Session& session,
+                                             std::uint32_t domain = 0) {
   std::map<std::string, int> counts;
   for (const model::Measurement& measurement : session.measurements) {
     const std::string path = path_of(session, measurement, domain);
@@ -39,7 +41,8 @@ std::map<std::string, int> kernels_by_region(const model::Session& session, std:
   return counts;
 }
 
-double value_of(const model::Session& session, const model::Measurement& measurement, const std::string& name) {
+double value_of(const model::Session& session, const model::Measurement& measurement,
+                const std::string& name) {
   for (const model::MetricValue& value : measurement.values) {
     if (session.metrics[value.metric].name == name) return value.value;
   }
@@ -60,13 +63,15 @@ TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
       const auto result = decode(*file, file->results[r], unknown);
       ASSERT_TRUE(result.has_value());
       std::map<std::string_view, const MetricEntry*> metrics;
-      for (const MetricEntry& metric : result->metrics) metrics[file->string(metric.name)] = &metric;
+      for (const MetricEntry& metric : result->metrics)
+        metrics[file->string(metric.name)] = &metric;
       for (std::size_t c = 0; c < rows[0].size(); ++c) {
         const auto found = metrics.find(rows[0][c]);
         if (found == metrics.end() || !found->second->value.is_number()) continue;
         const auto printed = base::to_double(base::replace_all(rows[r + 2][c], ",", ""));
         if (!printed || std::isnan(*printed)) continue;  // an enumerator by its name
-        EXPECT_NEAR(*printed, found->second->value.as_double(), 0.0051) << name << " " << rows[0][c] << " row " << r;
+        EXPECT_NEAR(*printed, found->second->value.as_double(), 0.0051)
+            << name << " " << rows[0][c] << " row " << r;
         ++compared;
       }
     }
@@ -78,7 +83,8 @@ TEST(NcuReport, ValuesEqualTheRawPageToItsPrintPrecision) {
 TEST(NcuReport, KernelReplayGivesTheKernelsOfTheRegions) {
   // truth.json of the recorded program: decode 24 kernels, 12 in each layer, in 6 instances
   const model::Session session = golden_session("k_decode");
-  const std::map<std::string, int> expected{{"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
+  const std::map<std::string, int> expected{
+      {"decode", 24}, {"decode > layer0", 12}, {"decode > layer1", 12}};
   EXPECT_EQ(kernels_by_region(session), expected);
   const std::map<std::string, int> llm{{"decode_all", 24}};
   ASSERT_EQ(session.domains.size(), 2u);
@@ -125,7 +131,8 @@ TEST(NcuReport, RangeResultsMeasureTheRangeThatTheFilterNamed) {
   const model::Session domain = golden_session("ar_decode");
   ASSERT_EQ(domain.measurements.size(), 2u);
   EXPECT_EQ(domain.strings.view(domain.measurements[0].ranges.back().name), "decode_all");
-  EXPECT_EQ(domain.strings.view(domain.domains[domain.measurements[0].ranges.back().domain].name), "LLM");
+  EXPECT_EQ(domain.strings.view(domain.domains[domain.measurements[0].ranges.back().domain].name),
+            "LLM");
 }
 
 TEST(NcuReport, DescribesDeviceKernelAndShape) {
@@ -146,7 +153,8 @@ TEST(NcuReport, DescribesDeviceKernelAndShape) {
   EXPECT_EQ(shape.block[1], 16u);
   EXPECT_EQ(shape.registers_per_thread, 32u);
   EXPECT_EQ(session.streams[first.stream].id, 13u);
-  EXPECT_NEAR(value_of(session, first, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403, 0.0001);
+  EXPECT_NEAR(value_of(session, first, "sm__warps_active.avg.pct_of_peak_sustained_active"), 0.2403,
+              0.0001);
   EXPECT_EQ(session.sources[0].tool, "Nsight Compute 2025.3.1.0");
   EXPECT_EQ(first.note, "ncu kernel replay, caches flushed before each pass, clocks not locked");
 }
@@ -155,7 +163,8 @@ TEST(NcuReport, NothingOfTheEnvironmentIsKept) {
   const std::string bytes = golden("k_nested.ncu-repz");
   const auto file = File::parse(bytes, "k_nested");
   ASSERT_TRUE(file.has_value());
-  EXPECT_TRUE(file->session.command_line.find("--nvtx-include prefill/layer1/") != std::string_view::npos);
+  EXPECT_TRUE(file->session.command_line.find("--nvtx-include prefill/layer1/") !=
+              std::string_view::npos);
 }
 
 TEST(NcuReport, IsSniffedByContent) {
@@ -176,7 +185,8 @@ TEST(MetricUnit, EqualsWhatNcuPrints) {
     for (const std::string_view line : base::split(text, '\n')) {
       const std::size_t tab = line.find('\t');
       if (tab == std::string_view::npos || line.starts_with("metric\t")) continue;
-      EXPECT_EQ(model::metric_unit(line.substr(0, tab), spelling), line.substr(tab + 1)) << line.substr(0, tab);
+      EXPECT_EQ(model::metric_unit(line.substr(0, tab), spelling), line.substr(tab + 1))
+          << line.substr(0, tab);
       ++rows;
     }
     return rows;

@@ -15,7 +15,9 @@ constexpr std::size_t kStep = std::size_t{1} << 20;
 struct Stream {
   base::Owned<ZSTD_DStream, &ZSTD_freeDStream> state{ZSTD_createDStream()};
   ZSTD_inBuffer in{};
-  explicit Stream(std::string_view bytes) : in{bytes.data(), bytes.size(), 0} { ZSTD_initDStream(state.get()); }
+  explicit Stream(std::string_view bytes) : in{bytes.data(), bytes.size(), 0} {
+    ZSTD_initDStream(state.get());
+  }
 };
 
 }  // namespace
@@ -30,7 +32,8 @@ std::string unpack_head(std::string_view bytes, std::size_t most) {
   ZSTD_outBuffer to{out.data(), out.size(), 0};
   while (to.pos < to.size && stream.in.pos < stream.in.size) {
     const std::size_t before = to.pos + stream.in.pos;
-    if (ZSTD_isError(ZSTD_decompressStream(stream.state.get(), &to, &stream.in)) || to.pos + stream.in.pos == before)
+    if (ZSTD_isError(ZSTD_decompressStream(stream.state.get(), &to, &stream.in)) ||
+        to.pos + stream.in.pos == before)
       break;
   }
   out.resize(to.pos);
@@ -49,11 +52,14 @@ base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, s
     const std::size_t before = stream.in.pos;
     const std::size_t rc = ZSTD_decompressStream(stream.state.get(), &to, &stream.in);
     if (ZSTD_isError(rc)) {
-      return base::fail(base::Code::kBadData, std::string("damaged zstd stream: ") + ZSTD_getErrorName(rc), here(),
-                        "Check that the file was copied whole, or unpack it with `zstd -d` to see what is left.");
+      return base::fail(
+          base::Code::kBadData, std::string("damaged zstd stream: ") + ZSTD_getErrorName(rc),
+          here(),
+          "Check that the file was copied whole, or unpack it with `zstd -d` to see what is left.");
     }
     if (to.pos > most - out.bytes.size()) {
-      return base::fail(base::Code::kBadData, "unpacks to more than " + std::to_string(most) + " bytes", here(),
+      return base::fail(base::Code::kBadData,
+                        "unpacks to more than " + std::to_string(most) + " bytes", here(),
                         "Unpack it with `zstd -d` and give the unpacked report.");
     }
     out.bytes.append(piece, 0, to.pos);

@@ -1,4 +1,5 @@
-// Whole-file zstd, as .ncu-repz uses it: streamed, bounded, and never trusting the size that a frame claims.
+// Whole-file zstd, as .ncu-repz uses it: streamed, bounded, and never trusting the size that a
+// frame claims.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,9 @@ struct Unpacked {
 [[nodiscard]] bool is_zstd(std::string_view head);
 /// At most the first `most` bytes; fewer when the stream is short, torn or damaged.
 [[nodiscard]] std::string unpack_head(std::string_view bytes, std::size_t most);
-/// All of it (one frame or several end to end). kBadData at the compressed offset where it is damaged, or has made more
-/// than `most` bytes (0: base::most_unpacked).
-[[nodiscard]] base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path, std::size_t most = 0);
+/// All of it (one frame or several end to end). kBadData at the compressed offset where it is
+/// damaged, or has made more than `most` bytes (0: base::most_unpacked).
+[[nodiscard]] base::Result<Unpacked> unpack(std::string_view bytes, const std::string& path,
+                                            std::size_t most = 0);
 
 }  // namespace rangescope::read::ncu_report

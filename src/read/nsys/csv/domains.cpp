@@ -28,7 +28,8 @@ bool every_domain_is_printed(const FullNames& names) {
   return std::ranges::none_of(names, colon_is_in_name);
 }
 
-Domains::Domains(std::span<const std::string_view> names, FullNames full_names) : full_names_(std::move(full_names)) {
+Domains::Domains(std::span<const std::string_view> names, FullNames full_names)
+    : full_names_(std::move(full_names)) {
   always_ = std::ranges::all_of(names, has_colon) && std::ranges::any_of(names, begins_with_colon);
   if (always_) return;
   std::set<std::string_view> domains;

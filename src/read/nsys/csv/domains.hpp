@@ -27,7 +27,8 @@ class Domains {
  public:
   /// Detail of the loss `domain_guessed`.
   static constexpr std::string_view kGuessed =
-      "range names with a colon: these tables write domain:name, so the part before the colon was taken for the "
+      "range names with a colon: these tables write domain:name, so the part before the colon was "
+      "taken for the "
       "domain. Give nvtx_sum of the same file too to be certain";
 
   /// `full_names`: names of the same recording that are known to have their domain in front.

@@ -12,18 +12,19 @@ namespace rangescope::read::nsys_csv {
 namespace {
 
 using Units = std::span<const std::pair<std::string_view, double>>;
-constexpr std::pair<std::string_view, double> kTimes[] = {{"ns", 1},          {"nsec", 1},           {"nanoseconds", 1},
-                                                          {"us", 1e3},        {"usec", 1e3},         {"\xce\xbcs", 1e3},
-                                                          {"\xc2\xb5s", 1e3}, {"microseconds", 1e3}, {"ms", 1e6},
-                                                          {"msec", 1e6},      {"milliseconds", 1e6}, {"s", 1e9},
-                                                          {"sec", 1e9},       {"seconds", 1e9}};
-constexpr std::pair<std::string_view, double> kSizes[] = {{"B", 1},      {"bytes", 1},     {"KB", 1e3},
-                                                          {"kB", 1e3},   {"MB", 1e6},      {"GB", 1e9},
-                                                          {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+constexpr std::pair<std::string_view, double> kTimes[] = {
+    {"ns", 1},     {"nsec", 1},        {"nanoseconds", 1},    {"us", 1e3},
+    {"usec", 1e3}, {"\xce\xbcs", 1e3}, {"\xc2\xb5s", 1e3},    {"microseconds", 1e3},
+    {"ms", 1e6},   {"msec", 1e6},      {"milliseconds", 1e6}, {"s", 1e9},
+    {"sec", 1e9},  {"seconds", 1e9}};
+constexpr std::pair<std::string_view, double> kSizes[] = {
+    {"B", 1},    {"bytes", 1},  {"KB", 1e3},      {"kB", 1e3},     {"MB", 1e6},
+    {"GB", 1e9}, {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
 
 /// To nanoseconds, or to bytes.
 std::optional<double> scale_of(std::string_view unit, Units units) {
-  const auto known = std::ranges::find_if(units, [&](const auto& each) { return each.first == unit; });
+  const auto known =
+      std::ranges::find_if(units, [&](const auto& each) { return each.first == unit; });
   return known == units.end() ? std::nullopt : std::optional(known->second);
 }
 
@@ -91,7 +92,8 @@ const Column* find_column(const Header& header, std::string_view name) {
   if (const auto own = header.columns.find(name); own != header.columns.end()) return &own->second;
   for (const auto& [column, alias] : kAliases) {
     if (column != name) continue;
-    if (const auto other = header.columns.find(alias); other != header.columns.end()) return &other->second;
+    if (const auto other = header.columns.find(alias); other != header.columns.end())
+      return &other->second;
   }
   return nullptr;
 }
@@ -105,7 +107,8 @@ Table table_by(Header& header) {
       if (!fits) continue;
       if (aliases) {
         for (const auto& [column, alias] : kAliases) {
-          if (const Column* place = find_column(header, column)) header.columns.emplace(column, *place);
+          if (const Column* place = find_column(header, column))
+            header.columns.emplace(column, *place);
         }
       }
       const bool style = shape.table == Table::kRanges && header.columns.contains("style");
@@ -131,9 +134,11 @@ Header parse_header(const Fields& fields) {
       column.rounded = size && *size > 1;
       name = base::trim(std::string_view(name).substr(0, name.rfind('(')));
       if (name == "total time" || name == "total") main_scale = column.scale;
-    } else if (const std::size_t word = name.rfind(' ');
-               word != std::string::npos && name.size() - word == 3 && scale_of(name.substr(word + 1), kTimes)) {
-      column.scale = *scale_of(name.substr(word + 1), kTimes);  // "total_time_ns", as scripts write it
+    } else if (const std::size_t word = name.rfind(' '); word != std::string::npos &&
+                                                         name.size() - word == 3 &&
+                                                         scale_of(name.substr(word + 1), kTimes)) {
+      column.scale =
+          *scale_of(name.substr(word + 1), kTimes);  // "total_time_ns", as scripts write it
       name.resize(word);
       if (name == "total time") main_scale = column.scale;
     } else {
@@ -142,7 +147,8 @@ Header parse_header(const Fields& fields) {
     header.columns.emplace(canonical(name), column);
   }
   header.bare_names = std::ranges::find(fields, "Average") != fields.end();
-  for (const std::string& name : without_unit) {  // 2020 printed `Average` next to `Total Time (ns)`
+  for (const std::string& name :
+       without_unit) {  // 2020 printed `Average` next to `Total Time (ns)`
     if (name == "avg" || name == "min" || name == "max" || name == "med" || name == "stddev")
       header.columns[name].scale = main_scale;
   }
@@ -154,14 +160,16 @@ bool looks_like_header(const Fields& fields) {
   return fields.size() >= 3 && std::ranges::any_of(fields, [](std::string_view field) {
            if (!scale_of(bracketed(field), kTimes)) return false;
            const std::string name = base::lower(field);
-           return name.starts_with("total time") || name.starts_with("start") || name.starts_with("duration");
+           return name.starts_with("total time") || name.starts_with("start") ||
+                  name.starts_with("duration");
          });
 }
 
 std::string missing_column(const Fields& fields) {
   const Header header = parse_header(fields);
   std::string_view missing;
-  if (header.columns.contains("num calls")) return {};  // cuda_api_sum and its like are whole, and not read
+  if (header.columns.contains("num calls"))
+    return {};  // cuda_api_sum and its like are whole, and not read
   for (const Shape& shape : shapes()) {
     std::string_view absent;
     std::size_t count = 0;
@@ -187,7 +195,8 @@ std::string_view Row::text(std::string_view column) const {
 
 std::optional<double> Row::number(std::string_view column) const {
   const Column* found = find(column);
-  const auto value = found == nullptr ? std::nullopt : parse_number(base::trim(fields_[found->at]), Point::kDot);
+  const auto value =
+      found == nullptr ? std::nullopt : parse_number(base::trim(fields_[found->at]), Point::kDot);
   if (!value || !std::isfinite(*value)) return std::nullopt;
   const double scaled = *value * found->scale;
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
@@ -200,7 +209,8 @@ std::int64_t Row::count(std::string_view column) const {
 
 std::optional<std::uint32_t> Row::id(std::string_view column) const {
   const auto value = number(column);
-  if (!value || *value < 0 || *value >= std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  if (!value || *value < 0 || *value >= std::numeric_limits<std::uint32_t>::max())
+    return std::nullopt;
   return static_cast<std::uint32_t>(*value);
 }
 

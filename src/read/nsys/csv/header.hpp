@@ -48,14 +48,15 @@ struct Header {
   bool bare_names = false;  ///< of 2020: `Average` without unit, ranges without domain
 };
 
-/// Column names become lower case, without unit, and those of old versions today's. kNone when it is no header of a
-/// table that is read.
+/// Column names become lower case, without unit, and those of old versions today's. kNone when it
+/// is no header of a table that is read.
 [[nodiscard]] Header parse_header(const Fields& fields);
 
 /// Is it the header of some table of nsys stats? Told by a column like "Total Time (ns)".
 [[nodiscard]] bool looks_like_header(const Fields& fields);
 
-/// The column that a header lacks to be that of a table that is read, where it lacks only one; else "".
+/// The column that a header lacks to be that of a table that is read, where it lacks only one; else
+/// "".
 [[nodiscard]] std::string missing_column(const Fields& fields);
 
 /// A time as it was printed.
@@ -78,7 +79,9 @@ class Row {
   [[nodiscard]] std::optional<std::uint32_t> id(std::string_view column) const;
   [[nodiscard]] std::optional<Moment> moment(std::string_view column) const;
   /// The column holds bytes in a unit with more of them.
-  [[nodiscard]] bool rounded(std::string_view column) const { return has(column) && find(column)->rounded; }
+  [[nodiscard]] bool rounded(std::string_view column) const {
+    return has(column) && find(column)->rounded;
+  }
 
  private:
   [[nodiscard]] const Column* find(std::string_view column) const;

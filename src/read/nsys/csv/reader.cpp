@@ -50,7 +50,8 @@ void merge(model::KernelSummary& into, const model::KernelSummary& row) {
   into.calls += row.calls;
   into.total_ns += row.total_ns;
   model::SummarySpread& all = into.duration_ns;
-  const auto extreme = [](std::optional<double>& known, const std::optional<double>& other, bool least) {
+  const auto extreme = [](std::optional<double>& known, const std::optional<double>& other,
+                          bool least) {
     if (!known || !other)
       known.reset();
     else
@@ -117,14 +118,16 @@ class Sums {
 
   model::RangeSummary& range(const Row& row, std::string_view column, model::RangeKind kind) {
     const model::StringId name = full_name(row.text(column));
-    const auto [at, added] = range_of_.emplace(std::tuple(bare_names_, name, kind), s_.summary.ranges.size());
+    const auto [at, added] =
+        range_of_.emplace(std::tuple(bare_names_, name, kind), s_.summary.ranges.size());
     if (added) s_.summary.ranges.push_back({0, name, kind});
     return s_.summary.ranges[at->second];
   }
 
   bool add_range(const Row& row, model::RangeKind kind) {
     if (!has_total(row, "instances")) return false;
-    model::RangeSummary& out = range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum agree: the last one stays
+    model::RangeSummary& out =
+        range(row, "range", kind);  // nvtx_sum and nvtx_pushpop_sum agree: the last one stays
     out.occurrences = row.count("instances");
     out.total_ns = row.number("total time");
     out.per_occurrence_ns = spread(row);
@@ -184,7 +187,9 @@ class Sums {
     if (!value || (!sizes && !has_total(row, "count"))) return false;
     const model::CopyKind kind = copy_kind(row.text("operation"));
     const bool memset = base::lower(row.text("operation")).find("memset") != std::string::npos;
-    const auto same = [&](const model::CopySummary& copy) { return copy.kind == kind && copy.memset == memset; };
+    const auto same = [&](const model::CopySummary& copy) {
+      return copy.kind == kind && copy.memset == memset;
+    };
     auto found = std::ranges::find_if(s_.summary.copies, same);
     if (found == s_.summary.copies.end()) found = s_.summary.copies.insert(found, {kind, memset});
     found->calls = row.count("count");
@@ -193,10 +198,11 @@ class Sums {
   }
 
   model::Session& s_;
-  std::map<std::tuple<bool, model::StringId, model::RangeKind>, std::size_t> range_of_;  ///< bare, full name
+  std::map<std::tuple<bool, model::StringId, model::RangeKind>, std::size_t>
+      range_of_;                                      ///< bare, full name
   std::map<model::StringId, std::size_t> kernel_of_;  ///< of the whole run, in summary.kernels
   std::set<model::StringId> full_;                    ///< names that may have their domain in front
-  std::set<model::StringId> bare_;                    ///< names of 2020's tables, which print no domain
+  std::set<model::StringId> bare_;  ///< names of 2020's tables, which print no domain
   bool bare_names_ = false;
 };
 
@@ -231,8 +237,9 @@ void skip_mark(std::string_view& text) {
 
 /// Rows of every table have one, headers none.
 bool has_number(const Fields& fields) {
-  return std::ranges::any_of(fields,
-                             [](std::string_view field) { return base::to_double(base::trim(field)).has_value(); });
+  return std::ranges::any_of(fields, [](std::string_view field) {
+    return base::to_double(base::trim(field)).has_value();
+  });
 }
 
 /// Reads texts one after the other into one session.
@@ -264,8 +271,8 @@ class TableReader {
         if (looks_like_header(fields)) {
           if (unknown == 0) {
             unknown = here;
-            unknown_columns =
-                base::printable(std::string(fields[0]).append(",").append(fields[1]).append(",").append(fields[2]));
+            unknown_columns = base::printable(
+                std::string(fields[0]).append(",").append(fields[1]).append(",").append(fields[2]));
             missing = missing_column(fields);
           }
           header = interrupted = {};
@@ -275,11 +282,12 @@ class TableReader {
       const bool goes_on = header.table == Table::kNone && interrupted.table != Table::kNone &&
                            fields.size() == interrupted.width && has_number(fields);
       if (goes_on) header = interrupted;
-      const bool cut =
-          offset == text.size() && text.back() != '\n' && header.table != Table::kNone && fields.size() > 1;
+      const bool cut = offset == text.size() && text.back() != '\n' &&
+                       header.table != Table::kNone && fields.size() > 1;
       if (cut && (fields.size() < header.width || text.back() == ',')) {
-        s_.losses.push_back(
-            {"torn_tail", 1, "the file ends inside a row: " + std::string(input.name) + ':' + std::to_string(here)});
+        s_.losses.push_back({"torn_tail", 1,
+                             "the file ends inside a row: " + std::string(input.name) + ':' +
+                                 std::to_string(here)});
         break;
       }
       if (header.table != Table::kNone && fields.size() == header.width) {
@@ -290,7 +298,8 @@ class TableReader {
       }
       // Chatter, or the end of the table.
       const bool blank = fields.size() == 1 && base::trim(fields[0]).empty();
-      const bool numbers = fields.size() > 2 ? has_number(fields) : base::to_double(base::trim(fields[0])).has_value();
+      const bool numbers = fields.size() > 2 ? has_number(fields)
+                                             : base::to_double(base::trim(fields[0])).has_value();
       if (header.table != Table::kNone && fields.size() > 1 && (numbers || fields.size() > 2)) {
         if (bad++ == 0) first_bad = here;
         if (numbers) continue;  // a damaged row; the table goes on behind it
@@ -305,46 +314,54 @@ class TableReader {
       if (fields[0].starts_with("Processing [")) range_in_name = range_in_names(record.text);
     }
     if (tables == 0 && unknown > 0)
-      return base::fail(base::Code::kBadData,
-                        "a table of nsys stats that is not read: its columns start with \"" + unknown_columns + '"' +
-                            (missing.empty() ? "" : ", and a column called \"" + missing + "\" is missing"),
-                        std::string(input.name) + ':' + std::to_string(unknown),
-                        "Give one of the reports " + reports() + '.');
-    if (tables == 0)
-      return base::fail(base::Code::kBadData, "no header of an nsys stats table in " + base::counted(line - 1, "line"),
-                        std::string(input.name),
-                        "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
-    if (good_rows == 0 && bad > 0)
       return base::fail(
           base::Code::kBadData,
-          "no row fits its header: " + base::counted(bad, "row") + ", the first in line " + std::to_string(first_bad),
-          std::string(input.name), "Print the table again with: nsys stats --format csv FILE");
+          "a table of nsys stats that is not read: its columns start with \"" + unknown_columns +
+              '"' + (missing.empty() ? "" : ", and a column called \"" + missing + "\" is missing"),
+          std::string(input.name) + ':' + std::to_string(unknown),
+          "Give one of the reports " + reports() + '.');
+    if (tables == 0)
+      return base::fail(
+          base::Code::kBadData,
+          "no header of an nsys stats table in " + base::counted(line - 1, "line"),
+          std::string(input.name),
+          "Make one with: nsys stats --report nvtx_sum --report nvtx_kern_sum --format csv FILE");
+    if (good_rows == 0 && bad > 0)
+      return base::fail(base::Code::kBadData,
+                        "no row fits its header: " + base::counted(bad, "row") +
+                            ", the first in line " + std::to_string(first_bad),
+                        std::string(input.name),
+                        "Print the table again with: nsys stats --format csv FILE");
     if (unknown > 0)
       lose("ignored_table", 0,
-           "line " + std::to_string(unknown) + ": a table that is not read starts with \"" + unknown_columns + '"');
+           "line " + std::to_string(unknown) + ": a table that is not read starts with \"" +
+               unknown_columns + '"');
     if (bad > 0)
-      s_.losses.push_back(
-          {"bad_rows", bad,
-           "rows that do not fit their header were left out, the first in line " + std::to_string(first_bad)});
+      s_.losses.push_back({"bad_rows", bad,
+                           "rows that do not fit their header were left out, the first in line " +
+                               std::to_string(first_bad)});
     return {};
   }
 
   base::Result<void> finish(std::string_view name) {
     const double resolution = traces_.resolution_ns();
     if (resolution > 1000)
-      return base::fail(
-          base::Code::kBadData,
-          "times are too coarse for a timeline: rounded to " + std::to_string(std::llround(resolution / 1000)) + " us",
-          std::string(name), "Print the table again without --timeunit.");
+      return base::fail(base::Code::kBadData,
+                        "times are too coarse for a timeline: rounded to " +
+                            std::to_string(std::llround(resolution / 1000)) + " us",
+                        std::string(name), "Print the table again without --timeunit.");
     if (resolution > 1)
-      s_.losses.push_back({"rounded_times", 0,
-                           "times were printed to " + std::to_string(std::llround(resolution)) +
-                               " ns: short kernels and ranges, and which range holds what, may be wrong"});
+      s_.losses.push_back(
+          {"rounded_times", 0,
+           "times were printed to " + std::to_string(std::llround(resolution)) +
+               " ns: short kernels and ranges, and which range holds what, may be wrong"});
     for (const std::string& full_name : sums_.certain_names()) traces_.add_full_name(full_name);
     const std::uint64_t guessed = sums_.finish();
-    if (guessed > 0 && traces_.empty()) lose("domain_guessed", guessed, std::string(Domains::kGuessed));
+    if (guessed > 0 && traces_.empty())
+      lose("domain_guessed", guessed, std::string(Domains::kGuessed));
     if (traces_.empty())
-      lose("no_timeline", 0, "tables of totals by name: nesting, self times and overlap are unknown");
+      lose("no_timeline", 0,
+           "tables of totals by name: nesting, self times and overlap are unknown");
     else
       traces_.finish();
     return {};
@@ -384,7 +401,8 @@ std::optional<std::filesystem::path> recording_of(const std::filesystem::path& p
   const std::string stem = path.stem().string();
   for (const base::NsysReport& report : base::nsys_reports()) {
     for (const std::string_view name : {report.now, report.old}) {
-      const std::size_t at = name.empty() || !report.read ? std::string::npos : stem.rfind("_" + std::string(name));
+      const std::size_t at =
+          name.empty() || !report.read ? std::string::npos : stem.rfind("_" + std::string(name));
       if (at == std::string::npos) continue;
       const std::size_t end = at + 1 + name.size();  // arguments may follow: "_base", "_nvtx-name"
       if (end == stem.size() || stem[end] == '_') return path.parent_path() / stem.substr(0, at);
@@ -405,7 +423,8 @@ bool same_recording(const std::filesystem::path& a, const std::filesystem::path&
 bool table_of(const std::filesystem::path& table, const std::filesystem::path& whole) {
   if (table.extension() != ".csv" || whole.extension() == ".csv") return false;
   const auto recording = recording_of(table);
-  return recording && recording->lexically_normal() == (whole.parent_path() / whole.stem()).lexically_normal();
+  return recording &&
+         recording->lexically_normal() == (whole.parent_path() / whole.stem()).lexically_normal();
 }
 
 base::Result<model::Session> read_texts(std::span<const Text> texts) {
@@ -427,7 +446,8 @@ base::Result<model::Session> read_files(std::span<const std::filesystem::path> p
   for (std::size_t i = 0; i < contents.size(); ++i) texts.push_back({contents[i], names[i]});
   auto session = read_texts(texts);
   if (session) {
-    for (const std::string& name : names) session->sources.push_back({name, "nsys-csv", {}, {}, model::Maker::kNsys});
+    for (const std::string& name : names)
+      session->sources.push_back({name, "nsys-csv", {}, {}, model::Maker::kNsys});
   }
   return session;
 }
@@ -439,7 +459,9 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
     std::uint64_t line = 1;
     for (read::Row record; next_row(text, offset, line, record);) {
       if (record.cells.size() < 3) continue;
-      if (parse_header(record.cells).table != Table::kNone || (whole && looks_like_header(record.cells))) return true;
+      if (parse_header(record.cells).table != Table::kNone ||
+          (whole && looks_like_header(record.cells)))
+        return true;
     }
     return false;
   };
@@ -447,7 +469,8 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
   if (has_table(text, true)) return true;
   // A program's output may precede the tables.
   constexpr std::size_t kShort = 4096, kSniffed = std::size_t{1} << 20;
-  if (text.size() < kShort || text.find('\0') != std::string_view::npos || text.starts_with('{')) return false;
+  if (text.size() < kShort || text.find('\0') != std::string_view::npos || text.starts_with('{'))
+    return false;
   const auto more = base::read_head(path, kSniffed);
   return more && has_table(*more, false);
 }

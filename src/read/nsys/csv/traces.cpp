@@ -25,7 +25,8 @@ std::array<std::uint32_t, 3> triple(std::string_view text) {
   std::size_t i = 0;
   for (const std::string_view part : base::split(text, ' ')) {
     if (part.empty() || i == out.size()) continue;
-    out[i++] = static_cast<std::uint32_t>(std::min<std::uint64_t>(base::to_uint(part).value_or(0), kNone));
+    out[i++] =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(base::to_uint(part).value_or(0), kNone));
   }
   return out;
 }
@@ -35,8 +36,9 @@ std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
   const std::size_t open = text.rfind(" (");
   if (open == std::string_view::npos || !text.ends_with(')')) return {text, 0};
   const auto ordinal = base::to_uint(text.substr(open + 2, text.size() - open - 3));
-  return ordinal && *ordinal < kNone ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
-                                     : std::pair(text, 0u);
+  return ordinal && *ordinal < kNone
+             ? std::pair(text.substr(0, open), static_cast<std::uint32_t>(*ordinal))
+             : std::pair(text, 0u);
 }
 
 /// False where a row does not name its thread.
@@ -68,8 +70,8 @@ double Traces::resolution_ns() const {
   return coarsest;
 }
 
-bool Traces::span(const Row& row, std::string_view start, std::string_view duration, std::int64_t& from,
-                  std::int64_t& to) {
+bool Traces::span(const Row& row, std::string_view start, std::string_view duration,
+                  std::int64_t& from, std::int64_t& to) {
   const auto at = row.moment(start), length = row.moment(duration);
   if (!at || !length || length->ns < 0) return false;
   from = at->ns;
@@ -88,7 +90,8 @@ model::StringId Traces::kernel_name(std::string_view name, bool range_in_name) {
   return s_.strings.intern(name);
 }
 
-bool Traces::read_range(const Row& row, std::string_view start, std::string_view duration, RangeRow& out) {
+bool Traces::read_range(const Row& row, std::string_view start, std::string_view duration,
+                        RangeRow& out) {
   if (!thread_of(row, out) || !span(row, start, duration, out.start, out.end)) return false;
   out.name = s_.strings.intern(row.text("name"));
   out.level = row.id("lvl").value_or(0);
@@ -112,8 +115,8 @@ bool Traces::add_projection(const Row& row) {
     return row.moment("projected start").has_value();  // work outside every range
   RangeRow out{};
   if (!read_range(row, "orig start", "orig duration", out)) return false;
-  out.kind =
-      base::lower(row.text("style")).starts_with("start") ? model::RangeKind::kStartEnd : model::RangeKind::kPushPop;
+  out.kind = base::lower(row.text("style")).starts_with("start") ? model::RangeKind::kStartEnd
+                                                                 : model::RangeKind::kPushPop;
   out.projected = true;
   std::int64_t from = 0, to = 0;
   if (!span(row, "projected start", "projected duration", from, to)) return false;
@@ -144,7 +147,8 @@ bool Traces::add_work(const Row& row, bool range_in_name) {
     out.what = What::kKernel;
     out.shape = index_.shapes.of(shape);
     out.name = kernel_name(name, range_in_name);
-  } else if (lower.find("memcpy") != std::string::npos || lower.find("memset") != std::string::npos) {
+  } else if (lower.find("memcpy") != std::string::npos ||
+             lower.find("memset") != std::string::npos) {
     out.what = lower.find("memset") != std::string::npos ? What::kMemset : What::kCopy;
     out.name = s_.strings.intern(name);
     const double bytes = row.number("bytes").value_or(0);
@@ -166,7 +170,8 @@ bool Traces::add_execution(const Row& row, bool range_in_name) {
   out.ordinal = row.id("devid").value_or(0);
   out.name = kernel_name(row.text("kernel name"), range_in_name);
   out.function = s_.strings.intern(row.text("api function"));
-  out.shape = index_.shapes.of({triple(row.text("gridxyz")), triple(row.text("blockxyz")), {}, 0, 0, 0});
+  out.shape =
+      index_.shapes.of({triple(row.text("gridxyz")), triple(row.text("blockxyz")), {}, 0, 0, 0});
   executions_.push_back(out);
   return true;
 }
@@ -183,7 +188,8 @@ bool Traces::add_call(const Row& row) {
   return true;
 }
 
-// ---- The timeline --------------------------------------------------------------------------------------------------
+// ---- The timeline
+// --------------------------------------------------------------------------------------------------
 
 void Traces::lose(model::LossKind kind, std::uint64_t count, std::string detail) {
   s_.losses.push_back({kind, count, std::move(detail)});
@@ -195,7 +201,8 @@ std::uint32_t Traces::process(std::uint32_t pid) {
 
 /// Of work whose process no table tells: the only one, or one without a number.
 std::uint32_t Traces::process_of_nobody() {
-  if (recorded_ != 1 && s_.processes.size() == recorded_) s_.processes.push_back({0, 0, 0, kMost, -kMost});
+  if (recorded_ != 1 && s_.processes.size() == recorded_)
+    s_.processes.push_back({0, 0, 0, kMost, -kMost});
   return static_cast<std::uint32_t>(s_.processes.size() - 1);
 }
 
@@ -216,12 +223,14 @@ void Traces::extend(std::uint32_t process, std::int64_t from, std::int64_t to) {
 
 std::uint32_t Traces::launch(CallRow& call) {
   if (call.launch == kNone) {
-    const auto [at, added] = launch_of_.emplace(std::tuple(thread_key(call.pid, call.tid), call.start, call.end),
-                                                static_cast<std::uint32_t>(s_.launches.size()));
+    const auto [at, added] =
+        launch_of_.emplace(std::tuple(thread_key(call.pid, call.tid), call.start, call.end),
+                           static_cast<std::uint32_t>(s_.launches.size()));
     if (added) {
-      s_.launches.push_back({call.start, call.end, thread(call.pid, call.tid),
-                             call.correlation < 0 ? 0 : static_cast<std::uint32_t>(call.correlation), call.name,
-                             launch_kind(s_.strings.view(call.name))});
+      s_.launches.push_back(
+          {call.start, call.end, thread(call.pid, call.tid),
+           call.correlation < 0 ? 0 : static_cast<std::uint32_t>(call.correlation), call.name,
+           launch_kind(s_.strings.view(call.name))});
       extend(process(call.pid), call.start, call.end);
     }
     call.launch = at->second;
@@ -230,8 +239,13 @@ std::uint32_t Traces::launch(CallRow& call) {
 }
 
 std::uint32_t Traces::launch(const ExecutionRow& execution, std::int64_t correlation) {
-  CallRow call{
-      execution.call_start, execution.call_end, execution.function, execution.pid, execution.tid, correlation, kNone};
+  CallRow call{execution.call_start,
+               execution.call_end,
+               execution.function,
+               execution.pid,
+               execution.tid,
+               correlation,
+               kNone};
   return launch(call);
 }
 
@@ -241,12 +255,17 @@ Traces::CallRow* Traces::call_of(const WorkRow& work) {
   const auto less = [](const CallRow& call, std::int64_t id) { return call.correlation < id; };
   auto at = std::lower_bound(calls_.begin(), calls_.end(), work.correlation, less);
   CallRow* found = nullptr;
-  constexpr int kMostCalls = 1000;  // an id is one call of each process; a table of nonsense is not worth more
-  for (int looked = 0; at != calls_.end() && at->correlation == work.correlation && at->start <= work.end; ++at) {
+  constexpr int kMostCalls =
+      1000;  // an id is one call of each process; a table of nonsense is not worth more
+  for (int looked = 0;
+       at != calls_.end() && at->correlation == work.correlation && at->start <= work.end; ++at) {
     const std::string_view name = s_.strings.view(at->name);
     // "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2", "cudaMemsetAsync", "cudaGraphLaunch"
-    const std::string_view word = work.what == What::kCopy ? "emcpy" : work.what == What::kMemset ? "emset" : "aunch";
-    if (name.find(word) == std::string_view::npos && name.find("Graph") == std::string_view::npos) continue;
+    const std::string_view word = work.what == What::kCopy     ? "emcpy"
+                                  : work.what == What::kMemset ? "emset"
+                                                               : "aunch";
+    if (name.find(word) == std::string_view::npos && name.find("Graph") == std::string_view::npos)
+      continue;
     if (++looked > kMostCalls || (found != nullptr && found->pid != at->pid)) {
       ++ambiguous_;
       return nullptr;
@@ -259,8 +278,9 @@ Traces::CallRow* Traces::call_of(const WorkRow& work) {
 /// executions_ are sorted by start, end and name here.
 Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
   const auto key = [](const auto& row) { return std::tuple(row.start, row.end, row.name); };
-  auto at = std::lower_bound(executions_.begin(), executions_.end(), key(work),
-                             [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
+  auto at = std::lower_bound(
+      executions_.begin(), executions_.end(), key(work),
+      [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
   if (at == executions_.end() || key(*at) != key(work)) return nullptr;
   const auto one = at + at->taken;  // of several that are alike each is taken once
   if (one >= executions_.end() || key(*one) != key(work)) return nullptr;
@@ -271,12 +291,15 @@ Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
 void Traces::finish_ranges() {
   if (range_table_) {  // it has the push/pop ranges of nvtx_gpu_proj_trace as well
     std::map<std::int64_t, std::int64_t> spans;
-    const auto twice = [](const RangeRow& row) { return row.projected && row.kind == model::RangeKind::kPushPop; };
+    const auto twice = [](const RangeRow& row) {
+      return row.projected && row.kind == model::RangeKind::kPushPop;
+    };
     for (const RangeRow& row : ranges_)
       if (twice(row)) spans[row.id] = row.span;
     std::erase_if(ranges_, twice);
     for (RangeRow& row : ranges_)
-      if (const auto found = spans.find(row.id); !row.projected && found != spans.end()) row.span = found->second;
+      if (const auto found = spans.find(row.id); !row.projected && found != spans.end())
+        row.span = found->second;
   }
   // In the order of the pushes: of two that begin at once, the longer one holds the other.
   std::ranges::sort(ranges_, [](const RangeRow& a, const RangeRow& b) {
@@ -299,16 +322,18 @@ void Traces::finish_ranges() {
     std::tie(out.domain, out.name) = split[row.name];
     out.thread = thread(row.pid, row.tid);
     out.kind = row.kind;
-    if (row.span >= 0) s_.projections.push_back({static_cast<std::uint32_t>(s_.ranges.size()), row.span});
+    if (row.span >= 0)
+      s_.projections.push_back({static_cast<std::uint32_t>(s_.ranges.size()), row.span});
     s_.ranges.push_back(out);
     extend(process(row.pid), row.start, row.end);
   }
-  if (domains.guessed() > 0) lose("domain_guessed", domains.guessed(), std::string(Domains::kGuessed));
+  if (domains.guessed() > 0)
+    lose("domain_guessed", domains.guessed(), std::string(Domains::kGuessed));
   reopen_ranges();
 }
 
-/// nsys ends ranges that are open when the recording ends in the nanosecond of that. A thread cannot
-/// pop two in one.
+/// nsys ends ranges that are open when the recording ends in the nanosecond of that. A thread
+/// cannot pop two in one.
 void Traces::reopen_ranges() {
   if (resolution_ns() > 1) return;
   std::int64_t latest = -kMost;
@@ -347,10 +372,11 @@ void Traces::finish_works() {
     }
     const std::uint32_t at = stream(owner, work.ordinal, work.device, work.context, work.stream);
     if (work.what == What::kKernel) {
-      s_.kernels.push_back(
-          {work.start, work.end, launch, index_.kernel_name(s_.strings.view(work.name)), work.shape, at, kNone});
+      s_.kernels.push_back({work.start, work.end, launch,
+                            index_.kernel_name(s_.strings.view(work.name)), work.shape, at, kNone});
     } else if (work.what == What::kCopy) {
-      s_.copies.push_back({work.start, work.end, work.bytes, launch, at, kNone, copy_kind(s_.strings.view(work.name))});
+      s_.copies.push_back({work.start, work.end, work.bytes, launch, at, kNone,
+                           copy_kind(s_.strings.view(work.name))});
     } else {
       s_.memsets.push_back({work.start, work.end, work.bytes, launch, at, kNone});
     }
@@ -365,8 +391,8 @@ void Traces::finish_works() {
 void Traces::finish_executions() {
   for (const ExecutionRow& row : executions_) {
     const std::uint32_t at = launch(row, -1), owner = process(row.pid);
-    s_.kernels.push_back({row.start, row.end, at, index_.kernel_name(s_.strings.view(row.name)), row.shape,
-                          stream(owner, row.ordinal, 0, 0, 0), kNone});
+    s_.kernels.push_back({row.start, row.end, at, index_.kernel_name(s_.strings.view(row.name)),
+                          row.shape, stream(owner, row.ordinal, 0, 0, 0), kNone});
     launched(s_.launches[at], model::LaunchKind::kKernel);
   }
 }
@@ -375,8 +401,10 @@ void Traces::finish_executions() {
 /// another counts once.
 void Traces::finish_calls() {
   std::ranges::sort(calls_, [](const CallRow& a, const CallRow& b) {
-    const bool a_lasts = a.end > a.start, b_lasts = b.end > b.start;  // one of no length lies before, not inside
-    return std::tuple(a.pid, a.tid, a.start, a_lasts, -a.end) < std::tuple(b.pid, b.tid, b.start, b_lasts, -b.end);
+    const bool a_lasts = a.end > a.start,
+               b_lasts = b.end > b.start;  // one of no length lies before, not inside
+    return std::tuple(a.pid, a.tid, a.start, a_lasts, -a.end) <
+           std::tuple(b.pid, b.tid, b.start, b_lasts, -b.end);
   });
   std::uint64_t of = 0;
   std::int64_t until = std::numeric_limits<std::int64_t>::min();
@@ -395,7 +423,8 @@ void Traces::finish_calls() {
     }
     const bool nested = call.start < until && call.end <= until;
     until = std::max(until, call.end);
-    if (!nested) s_.synchronizations.push_back({call.start, call.end, launch(call), kNone, sync_kind(name)});
+    if (!nested)
+      s_.synchronizations.push_back({call.start, call.end, launch(call), kNone, sync_kind(name)});
   }
 }
 
@@ -414,7 +443,8 @@ void Traces::finish() {
   finish_calls();
   drop_impossible_work(s_, {}, {}, "");
   const auto extend_by = [this](const auto& works) {
-    for (const auto& work : works) extend(s_.streams[work.stream].process, work.start_ns, work.end_ns);
+    for (const auto& work : works)
+      extend(s_.streams[work.stream].process, work.start_ns, work.end_ns);
   };
   extend_by(s_.kernels);
   extend_by(s_.copies);
@@ -423,7 +453,8 @@ void Traces::finish() {
     const auto name = thread_names_.find(thread_key(pid, tid));
     return name == thread_names_.end() ? 0 : name->second;
   };
-  for (model::Thread& thread : s_.threads) thread.name = name_of(s_.processes[thread.process].pid, thread.tid);
+  for (model::Thread& thread : s_.threads)
+    thread.name = name_of(s_.processes[thread.process].pid, thread.tid);
   s_.begin_ns = kMost;
   s_.end_ns = -kMost;
   for (model::Process& process : s_.processes) {
@@ -442,35 +473,45 @@ void Traces::finish() {
 void Traces::add_losses() {
   if (ambiguous_ > 0)
     lose("ambiguous_correlation", ambiguous_,
-         "GPU work whose correlation id is used by several processes: it belongs to no range. cuda_kern_exec_trace "
+         "GPU work whose correlation id is used by several processes: it belongs to no range. "
+         "cuda_kern_exec_trace "
          "names the process of each kernel");
   if (uncalled_ > ambiguous_)
     lose("kernel_without_call", uncalled_ - ambiguous_,
-         "kernels, copies or memsets whose call is in no table: they belong to no range. Give cuda_api_trace or "
+         "kernels, copies or memsets whose call is in no table: they belong to no range. Give "
+         "cuda_api_trace or "
          "cuda_kern_exec_trace of the same file too");
   if (unknown_work_ > 0)
     lose("unknown_gpu_work", unknown_work_,
          "rows of cuda_gpu_trace that are neither kernel, copy nor memset were left out");
   if (rounded_bytes_ > 0)
     lose("rounded_bytes", rounded_bytes_,
-         "bytes of copies and memsets were printed with three decimals; `--format csv:mem=B` prints all");
+         "bytes of copies and memsets were printed with three decimals; `--format csv:mem=B` "
+         "prints all");
   s_.unrecorded = {works_.empty() && executions_.empty(), works_.empty(), calls_.empty()};
   if (whole_graphs_ > 0)
     lose("graph_work_missing", whole_graphs_,
-         "graph launches whose kernels cuda_gpu_trace does not list, since nsys recorded each graph as a whole: GPU "
-         "times of ranges that hold them are too small. Give the SQLite export, which has the graphs");
+         "graph launches whose kernels cuda_gpu_trace does not list, since nsys recorded each "
+         "graph as a whole: GPU "
+         "times of ranges that hold them are too small. Give the SQLite export, which has the "
+         "graphs");
   if (s_.unrecorded.kernels)
     lose("no_gpu_work", 0,
-         "no table of GPU work was given: add cuda_gpu_trace with cuda_kern_exec_trace or cuda_api_trace");
+         "no table of GPU work was given: add cuda_gpu_trace with cuda_kern_exec_trace or "
+         "cuda_api_trace");
   else if (s_.unrecorded.copies)
     lose("no_copies", 0,
-         "cuda_kern_exec_trace has neither streams nor copies, so GPU busy time is unknown: give cuda_gpu_trace of the "
+         "cuda_kern_exec_trace has neither streams nor copies, so GPU busy time is unknown: give "
+         "cuda_gpu_trace of the "
          "same file too");
   if (s_.unrecorded.calls && !s_.unrecorded.kernels)
-    lose("no_calls", 0, "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
+    lose(
+        "no_calls", 0,
+        "waits of the CPU and launches of whole graphs are in cuda_api_trace, which was not given");
   if (projection_table_ && !range_table_)
     lose("ranges_without_work", 0,
-         "nvtx_gpu_proj_trace leaves out ranges without GPU work, so counts and self times may be wrong: give "
+         "nvtx_gpu_proj_trace leaves out ranges without GPU work, so counts and self times may be "
+         "wrong: give "
          "nvtx_pushpop_trace of the same file too");
   if (range_table_ && !projection_table_)
     lose("no_start_end_ranges", 0,

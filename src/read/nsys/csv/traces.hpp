@@ -4,14 +4,15 @@
 //
 //   nvtx_pushpop_trace    every push/pop range: name, start, end, process, thread
 //   nvtx_gpu_proj_trace   ranges of both kinds that caused GPU work, and no others
-//   cuda_gpu_trace        kernels, copies and sets with device, context and stream, but not who launched them
-//   cuda_kern_exec_trace  kernels with the call that launched them, process and thread, but no stream
-//   cuda_api_trace        every call, with the correlation id that cuda_gpu_trace has too
+//   cuda_gpu_trace        kernels, copies and sets with device, context and stream, but not who
+//   launched them cuda_kern_exec_trace  kernels with the call that launched them, process and
+//   thread, but no stream cuda_api_trace        every call, with the correlation id that
+//   cuda_gpu_trace has too
 //
-// They are joined as the recording has it: GPU work of cuda_gpu_trace gets its call from cuda_kern_exec_trace by start,
-// end and name, else from cuda_api_trace by correlation id, which is unique only within a process: where several
-// processes have a fitting call, none is taken. What no table says is absent, and a loss names the table that would say
-// it. O(n log n).
+// They are joined as the recording has it: GPU work of cuda_gpu_trace gets its call from
+// cuda_kern_exec_trace by start, end and name, else from cuda_api_trace by correlation id, which is
+// unique only within a process: where several processes have a fitting call, none is taken. What no
+// table says is absent, and a loss names the table that would say it. O(n log n).
 #pragma once
 
 #include <limits>
@@ -32,8 +33,8 @@ class Traces {
  public:
   explicit Traces(model::Session& session) : s_(session) {}
 
-  /// False when a cell that the table lives by is not what it should be. `range_in_name`: kernel names begin with
-  /// "range/" (the argument nvtx-name of the report).
+  /// False when a cell that the table lives by is not what it should be. `range_in_name`: kernel
+  /// names begin with "range/" (the argument nvtx-name of the report).
   bool add(Table table, const Row& row, bool range_in_name);
   /// A range's name as tables of sums write it, always with the domain in front.
   void add_full_name(std::string_view name) { full_names_.emplace(name); }
@@ -84,20 +85,22 @@ class Traces {
   };
 
   /// What tables of ranges share: time, name, process, thread, level and id.
-  [[nodiscard]] bool read_range(const Row& row, std::string_view start, std::string_view duration, RangeRow& out);
+  [[nodiscard]] bool read_range(const Row& row, std::string_view start, std::string_view duration,
+                                RangeRow& out);
   bool add_range(const Row& row);
   bool add_projection(const Row& row);
   bool add_work(const Row& row, bool range_in_name);
   bool add_execution(const Row& row, bool range_in_name);
   bool add_call(const Row& row);
-  bool span(const Row& row, std::string_view start, std::string_view duration, std::int64_t& from, std::int64_t& to);
+  bool span(const Row& row, std::string_view start, std::string_view duration, std::int64_t& from,
+            std::int64_t& to);
   model::StringId kernel_name(std::string_view name, bool range_in_name);
 
   std::uint32_t process(std::uint32_t pid);
   std::uint32_t process_of_nobody();
   std::uint32_t thread(std::uint32_t pid, std::uint32_t tid);
-  std::uint32_t stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device, std::uint32_t context,
-                       std::uint32_t id);
+  std::uint32_t stream(std::uint32_t process, std::uint32_t ordinal, model::StringId device,
+                       std::uint32_t context, std::uint32_t id);
   std::uint32_t launch(CallRow& call);
   std::uint32_t launch(const ExecutionRow& execution, std::int64_t correlation);
   CallRow* call_of(const WorkRow& work);
@@ -120,10 +123,12 @@ class Traces {
   std::vector<CallRow> calls_;
   std::set<std::string, std::less<>> full_names_;
   std::map<std::uint64_t, model::StringId> thread_names_;
-  std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t>, std::uint32_t> launch_of_;  ///< thread, start, end
+  std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t>, std::uint32_t>
+      launch_of_;                                                ///< thread, start, end
   Table table_ = Table::kNone;                                   ///< of the row that is added
   std::map<std::pair<Table, std::string_view>, Finest> finest_;  ///< by its columns of times
-  std::uint64_t unknown_work_ = 0, rounded_bytes_ = 0, ambiguous_ = 0, uncalled_ = 0, whole_graphs_ = 0;
+  std::uint64_t unknown_work_ = 0, rounded_bytes_ = 0, ambiguous_ = 0, uncalled_ = 0,
+                whole_graphs_ = 0;
   bool range_table_ = false, projection_table_ = false;
 };
 

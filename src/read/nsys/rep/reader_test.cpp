@@ -34,13 +34,16 @@ class NsysRep : public ::testing::Test {
     if (executable) fs::permissions(path, fs::perms::owner_all);
     return path.string();
   }
-  /// Answers --version, notes each export in `log`, and copies a recorded export to where it should go.
+  /// Answers --version, notes each export in `log`, and copies a recorded export to where it should
+  /// go.
   std::string nsys(const std::string& version, const std::string& instead = {}) {
     return file("target-linux-x64/nsys",
-                "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'NVIDIA Nsight Systems version " + version +
+                "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'NVIDIA Nsight Systems version " +
+                    version +
                     "-abc'; exit 0; fi\n"
                     "echo \"$@\" >> '" +
-                    folder_.string() + "/log'\n" + instead + "for a; do case $a in --output=*) cp '" + kGolden +
+                    folder_.string() + "/log'\n" + instead +
+                    "for a; do case $a in --output=*) cp '" + kGolden +
                     "zoo.sqlite' \"${a#--output=}\";; esac; done\n",
                 true);
   }
@@ -53,8 +56,8 @@ class NsysRep : public ::testing::Test {
     options.nsys_path = tool;
     const auto session = kReader.read(path, options);
     if (!session) return base::to_string(session.error());
-    return std::to_string(session->kernels.size()) + " kernels from " + session->sources.at(0).format + ' ' +
-           session->sources.at(0).path;
+    return std::to_string(session->kernels.size()) + " kernels from " +
+           session->sources.at(0).format + ' ' + session->sources.at(0).path;
   }
 
   fs::path folder_;
@@ -82,24 +85,29 @@ TEST_F(NsysRep, TooOldNsysIsToldByTheVersionInTheFile) {
   const std::string tool = nsys("2022.4.2.1"),
                     report = file("x.nsys-rep", "NVIDIA Tegra Profiler Report 2024@6@2@225-246");
   EXPECT_EQ(read(report, tool),
-            report + ": only Nsight Systems can read this report, and it was written by 2024.6.2; " + tool +
+            report +
+                ": only Nsight Systems can read this report, and it was written by 2024.6.2; " +
+                tool +
                 " is 2022.4.2\nhint: Install Nsight Systems 2024.6.2 or newer "
-                "(https://developer.nvidia.com/nsight-systems) and give it with RANGESCOPE_NSYS=/path/to/nsys,"
-                " or give the SQLite export of this file, made where there is one: nsys export --type sqlite "
+                "(https://developer.nvidia.com/nsight-systems) and give it with "
+                "RANGESCOPE_NSYS=/path/to/nsys,"
+                " or give the SQLite export of this file, made where there is one: nsys export "
+                "--type sqlite "
                 "x.nsys-rep");
   EXPECT_EQ(exports(), 0u);
 }
 
 TEST_F(NsysRep, TooOldNsysIsToldByItsOwnError) {
-  const std::string tool = nsys(
-      "2023.1.1.1",
-      "echo 'Report was created in Nsight Systems version (2023.3.1.92-x), newer than your current version'; exit 1\n");
+  const std::string tool = nsys("2023.1.1.1",
+                                "echo 'Report was created in Nsight Systems version "
+                                "(2023.3.1.92-x), newer than your current version'; exit 1\n");
   const std::string report = file("x.qdrep", "NVIDIA Tegra Profiler Report 1.");
-  EXPECT_EQ(read(report, tool), report +
-                                    ": nsys 2023.1.1 is too old for this report, which 2023.3.1 wrote\nhint: Install "
-                                    "Nsight Systems 2023.3.1 or newer "
-                                    "(https://developer.nvidia.com/nsight-systems) and give it"
-                                    " with RANGESCOPE_NSYS=/path/to/nsys.");
+  EXPECT_EQ(read(report, tool),
+            report +
+                ": nsys 2023.1.1 is too old for this report, which 2023.3.1 wrote\nhint: Install "
+                "Nsight Systems 2023.3.1 or newer "
+                "(https://developer.nvidia.com/nsight-systems) and give it"
+                " with RANGESCOPE_NSYS=/path/to/nsys.");
 }
 
 TEST_F(NsysRep, MissingToolIsNamed) {
@@ -117,11 +125,13 @@ TEST_F(NsysRep, FailedExportLeavesNothingBehind) {
 }
 
 TEST_F(NsysRep, StreamGoesThroughTheImporterOfItsVersion) {
-  const std::string stream = file("x.qdstrm", "U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f");
+  const std::string stream =
+      file("x.qdstrm", "U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f");
   const std::string other = nsys("2025.3.1.90");
   file("host-linux-x64/QdstrmImporter", "#!/bin/sh\ncp \"$2\" \"$4\"\n", true);
   EXPECT_NE(read(stream, other)
-                .find("only the importer of Nsight Systems can read this stream, and it was written by 2022.4.2"),
+                .find("only the importer of Nsight Systems can read this stream, and it was "
+                      "written by 2022.4.2"),
             std::string::npos);
   EXPECT_EQ(read(stream, nsys("2022.4.2.1")), "51 kernels from nsys-rep " + stream);
   // that of 2020.4.3 changes the extension
@@ -137,13 +147,15 @@ TEST_F(NsysRep, StreamGoesThroughTheImporterOfItsVersion) {
 }
 
 TEST_F(NsysRep, ImporterIsFoundWhereDebianPutsIt) {
-  // /usr/bin/nsys -> /usr/lib/nsight-systems/bin/nsys -> /usr/lib/x86_64-linux-gnu/nsight-systems/.../nsys
+  // /usr/bin/nsys -> /usr/lib/nsight-systems/bin/nsys ->
+  // /usr/lib/x86_64-linux-gnu/nsight-systems/.../nsys
   const fs::path usr = folder_ / "usr";
   for (const char* folder : {"bin", "lib/nsight-systems/bin", "lib/nsight-systems/host-linux-x64",
                              "lib/x86_64-linux-gnu/nsight-systems/target-linux-x64"})
     fs::create_directories(usr / folder);
   file("usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys", "#!/bin/sh\n", true);
-  const std::string importer = file("usr/lib/nsight-systems/host-linux-x64/QdstrmImporter", "#!/bin/sh\n", true);
+  const std::string importer =
+      file("usr/lib/nsight-systems/host-linux-x64/QdstrmImporter", "#!/bin/sh\n", true);
   fs::create_symlink("../x86_64-linux-gnu/nsight-systems/target-linux-x64",
                      usr / "lib/nsight-systems/target-linux-x64");
   fs::create_symlink("../target-linux-x64/nsys", usr / "lib/nsight-systems/bin/nsys");
@@ -156,14 +168,17 @@ TEST_F(NsysRep, ImporterIsFoundWhereDebianPutsIt) {
 }
 
 TEST_F(NsysRep, SniffsByContent) {
-  const auto sniff = [](std::string_view head) { return kReader.sniff(std::as_bytes(std::span(head)), "x"); };
+  const auto sniff = [](std::string_view head) {
+    return kReader.sniff(std::as_bytes(std::span(head)), "x");
+  };
   EXPECT_TRUE(sniff("NVIDIA Tegra Profiler Report 1."));
   EXPECT_TRUE(sniff("U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f"));
   EXPECT_FALSE(sniff("SQLite format 3"));
 }
 
 TEST(NsysVersion, IsFoundInWhatTheToolsPrint) {
-  EXPECT_EQ(to_string(base::parse_version("NVIDIA Nsight Systems version 2022.4.2.1-df9881f")), "2022.4.2");
+  EXPECT_EQ(to_string(base::parse_version("NVIDIA Nsight Systems version 2022.4.2.1-df9881f")),
+            "2022.4.2");
   EXPECT_EQ(to_string(base::parse_version("Report 2024@6@2@225-246")), "2024.6.2");
   EXPECT_EQ(base::parse_version("Profiler Report 1.").year, 0);
   EXPECT_EQ(base::parse_version("12024.1.2").year, 0);
@@ -171,10 +186,11 @@ TEST(NsysVersion, IsFoundInWhatTheToolsPrint) {
 }
 
 TEST_F(NsysRep, TooOldNsysThatEndsWithAnExceptionIsToldByTheVersionInside) {
-  const std::string tool = nsys("2022.4.2.1", "echo 'terminate called after throwing an instance of'; exit 134\n");
-  const std::string report =
-      file("x.nsys-rep", "NVIDIA Tegra Profiler Report 1." + std::string(500, '.') +
-                             "CUPTI 2022.1.1.9-x, 2023.3.1.92-233133147223v0, made on 2025.11.22.1 by");
+  const std::string tool =
+      nsys("2022.4.2.1", "echo 'terminate called after throwing an instance of'; exit 134\n");
+  const std::string report = file(
+      "x.nsys-rep", "NVIDIA Tegra Profiler Report 1." + std::string(500, '.') +
+                        "CUPTI 2022.1.1.9-x, 2023.3.1.92-233133147223v0, made on 2025.11.22.1 by");
   const auto session = [&] {
     Options options;
     options.nsys_path = tool;
@@ -183,12 +199,14 @@ TEST_F(NsysRep, TooOldNsysThatEndsWithAnExceptionIsToldByTheVersionInside) {
   ASSERT_FALSE(session);
   EXPECT_EQ(session.error().code, base::Code::kToolMissing);
   EXPECT_EQ(session.error().what, "nsys 2022.4.2 is too old for this report, which 2023.3.1 wrote");
-  EXPECT_NE(session.error().hint.find("2023.3.1 or newer (https://developer.nvidia.com/nsight-systems)"),
-            std::string::npos);
+  EXPECT_NE(
+      session.error().hint.find("2023.3.1 or newer (https://developer.nvidia.com/nsight-systems)"),
+      std::string::npos);
 }
 
 TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
-  const std::string tool = nsys("2022.4.2.1"), report = file("r.nsys-rep", "NVIDIA Tegra Profiler Report 2024@6@2@225");
+  const std::string tool = nsys("2022.4.2.1"),
+                    report = file("r.nsys-rep", "NVIDIA Tegra Profiler Report 2024@6@2@225");
   Options options;
   options.nsys_path = tool;
   EXPECT_FALSE(kReader.read(report, options));
@@ -196,8 +214,9 @@ TEST_F(NsysRep, ExportBesideAReportThatCannotBeOpenedIsReadAndNamed) {
   const auto session = kReader.read(report, options);
   ASSERT_TRUE(session);
   EXPECT_EQ(session->kernels.size(), 51u);
-  const auto said = std::find_if(session->losses.begin(), session->losses.end(),
-                                 [](const model::Loss& loss) { return loss.kind == "export_beside"; });
+  const auto said =
+      std::find_if(session->losses.begin(), session->losses.end(),
+                   [](const model::Loss& loss) { return loss.kind == "export_beside"; });
   ASSERT_NE(said, session->losses.end());
   EXPECT_EQ(said->severity, model::Severity::kInfo);
   EXPECT_NE(said->detail.find("r.sqlite next to it"), std::string::npos);

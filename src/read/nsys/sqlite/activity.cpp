@@ -6,7 +6,8 @@ namespace {
 
 /// Columns that every activity table starts with here, in this order.
 enum { kStart, kEnd, kDevice, kContext, kStream, kCorrelation, kProcess, kCommon };
-constexpr std::string_view kCommonColumns = "start end deviceId contextId streamId correlationId globalPid ";
+constexpr std::string_view kCommonColumns =
+    "start end deviceId contextId streamId correlationId globalPid ";
 
 /// Times, stream and correlation id of a row; false when it has no usable times.
 template <class Event>
@@ -17,9 +18,11 @@ bool common(Activity& part, const Value* row, Event& event, std::uint64_t& proce
   event.end_ns = row[kEnd].bits;
   if (event.end_ns < event.start_ns) return bad_row(part.outcome, "end is before start"), false;
   process = row[kProcess].integer() ? process_of(row[kProcess].bits) : kUnknownProcess;
-  event.stream = part.streams.number({process, small(row[kDevice]), small(row[kContext]), small(row[kStream]), 0});
+  event.stream = part.streams.number(
+      {process, small(row[kDevice]), small(row[kContext]), small(row[kStream]), 0});
   event.launch = model::kNone;
-  if (row[kCorrelation].integer() && row[kCorrelation].bits >= 0 && row[kCorrelation].bits < model::kNone) {
+  if (row[kCorrelation].integer() && row[kCorrelation].bits >= 0 &&
+      row[kCorrelation].bits < model::kNone) {
     event.launch = static_cast<std::uint32_t>(row[kCorrelation].bits);
     part.correlations.add(process, event.launch);
   }
@@ -27,8 +30,9 @@ bool common(Activity& part, const Value* row, Event& event, std::uint64_t& proce
 }
 
 std::uint32_t node_of(Activity& part, std::uint64_t process, const Value& node) {
-  return node.integer() && node.bits != 0 ? part.nodes.number({process, static_cast<std::uint64_t>(node.bits)})
-                                          : model::kNone;
+  return node.integer() && node.bits != 0
+             ? part.nodes.number({process, static_cast<std::uint64_t>(node.bits)})
+             : model::kNone;
 }
 
 std::uint64_t bytes_of(const Value& value) {
@@ -44,21 +48,23 @@ std::uint64_t event_of(const Value& value) {
 /// CUpti_ActivityMemcpyKind and, from 11, nsys's own numbers for migrations of unified memory.
 model::CopyKind copy_kind(const Value& value) {
   if (!value.integer() || value.bits < 0 || value.bits > 13) return model::CopyKind::kUnknown;
-  constexpr model::CopyKind kUnified[] = {model::CopyKind::kHostToDevice, model::CopyKind::kDeviceToHost,
+  constexpr model::CopyKind kUnified[] = {model::CopyKind::kHostToDevice,
+                                          model::CopyKind::kDeviceToHost,
                                           model::CopyKind::kDeviceToDevice};
   return value.bits > 10 ? kUnified[value.bits - 11] : static_cast<model::CopyKind>(value.bits);
 }
 
-/// Reads one table of events. `columns`: its own, behind the common ones; `fill(part, row, process, event)` takes
-/// those.
+/// Reads one table of events. `columns`: its own, behind the common ones; `fill(part, row, process,
+/// event)` takes those.
 template <class Event, class Fill>
-Activity read_events(const Source& source, std::string_view name, std::vector<Event> Activity::*events,
-                     std::string_view columns, Fill fill) {
+Activity read_events(const Source& source, std::string_view name,
+                     std::vector<Event> Activity::*events, std::string_view columns, Fill fill) {
   Activity part;
   const Table* table = usable_table(source, name, {"start", "end"}, part.outcome);
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
-      *table, std::string(kCommonColumns).append(columns), [&](std::size_t rows) { begin(part, part.*events, rows); },
+      *table, std::string(kCommonColumns).append(columns),
+      [&](std::size_t rows) { begin(part, part.*events, rows); },
       [&](const Value* row) {
         Event event;
         std::uint64_t process = 0;
@@ -71,16 +77,17 @@ Activity read_events(const Source& source, std::string_view name, std::vector<Ev
 
 }  // namespace
 
-const Table* usable_table(const Source& source, std::string_view name, std::initializer_list<std::string_view> columns,
-                          Outcome& outcome) {
+const Table* usable_table(const Source& source, std::string_view name,
+                          std::initializer_list<std::string_view> columns, Outcome& outcome) {
   outcome.table = name;
   const Table* table = source.find(name);
   if (table == nullptr) return nullptr;
   for (const std::string_view column : columns) {
     if (table->has(column)) continue;
-    outcome.error = base::Error{base::Code::kBadData, "the table has no column " + std::string(column),
-                                source.path().string() + ": " + std::string(name) + "." + std::string(column),
-                                "Export the report again: nsys export --type sqlite --force-overwrite true REPORT"};
+    outcome.error = base::Error{
+        base::Code::kBadData, "the table has no column " + std::string(column),
+        source.path().string() + ": " + std::string(name) + "." + std::string(column),
+        "Export the report again: nsys export --type sqlite --force-overwrite true REPORT"};
     return nullptr;
   }
   return table;
@@ -101,11 +108,13 @@ Activity read_kernels(const Source& source) {
   };
   return read_events(
       source, "CUPTI_ACTIVITY_KIND_KERNEL", &Activity::kernels,
-      "demangledName shortName mangledName registersPerThread gridX gridY gridZ blockX blockY blockZ "
+      "demangledName shortName mangledName registersPerThread gridX gridY gridZ blockX blockY "
+      "blockZ "
       "staticSharedMemory dynamicSharedMemory graphNodeId clusterX clusterY clusterZ",
       [](Activity& part, const Value* row, std::uint64_t process, model::Kernel& kernel) {
         const std::int64_t short_name = row[kShort].as_int(-1);
-        kernel.name = part.names.number({row[kDemangled].as_int(short_name), short_name, row[kMangled].as_int(-1)});
+        kernel.name = part.names.number(
+            {row[kDemangled].as_int(short_name), short_name, row[kMangled].as_int(-1)});
         model::KernelShape shape;
         for (std::size_t i = 0; i < 3; ++i) {
           shape.grid[i] = small(row[kGrid + i]);
@@ -122,30 +131,33 @@ Activity read_kernels(const Source& source) {
 
 Activity read_copies(const Source& source) {
   enum { kBytes = kCommon, kKind, kNode, kSource, kDestination };
-  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies,
-                     "bytes copyKind graphNodeId srcKind dstKind",
-                     [](Activity& part, const Value* row, std::uint64_t process, model::Copy& copy) {
-                       copy.bytes = bytes_of(row[kBytes]);
-                       copy.kind = copy_kind(row[kKind]);
-                       copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
-                       copy.graph_node = node_of(part, process, row[kNode]);
-                       copy.source = memory_kind_of(row[kSource]);
-                       copy.destination = memory_kind_of(row[kDestination]);
-                     });
+  return read_events(
+      source, "CUPTI_ACTIVITY_KIND_MEMCPY", &Activity::copies,
+      "bytes copyKind graphNodeId srcKind dstKind",
+      [](Activity& part, const Value* row, std::uint64_t process, model::Copy& copy) {
+        copy.bytes = bytes_of(row[kBytes]);
+        copy.kind = copy_kind(row[kKind]);
+        copy.migration = row[kKind].integer() && row[kKind].bits > 10 && row[kKind].bits <= 13;
+        copy.graph_node = node_of(part, process, row[kNode]);
+        copy.source = memory_kind_of(row[kSource]);
+        copy.destination = memory_kind_of(row[kDestination]);
+      });
 }
 
 Activity read_memsets(const Source& source) {
   enum { kBytes = kCommon, kNode };
-  return read_events(source, "CUPTI_ACTIVITY_KIND_MEMSET", &Activity::memsets, "bytes graphNodeId",
-                     [](Activity& part, const Value* row, std::uint64_t process, model::Memset& memset) {
-                       memset.bytes = bytes_of(row[kBytes]);
-                       memset.graph_node = node_of(part, process, row[kNode]);
-                     });
+  return read_events(
+      source, "CUPTI_ACTIVITY_KIND_MEMSET", &Activity::memsets, "bytes graphNodeId",
+      [](Activity& part, const Value* row, std::uint64_t process, model::Memset& memset) {
+        memset.bytes = bytes_of(row[kBytes]);
+        memset.graph_node = node_of(part, process, row[kNode]);
+      });
 }
 
 Activity read_graphs(const Source& source) {
   enum { kGraph = kCommon, kExec };
-  return read_events(source, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &Activity::graphs, "graphId graphExecId",
+  return read_events(source, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &Activity::graphs,
+                     "graphId graphExecId",
                      [](Activity&, const Value* row, std::uint64_t, model::GraphLaunch& graph) {
                        graph.graph_id = static_cast<std::uint64_t>(row[kGraph].as_int());
                        graph.exec_id = static_cast<std::uint64_t>(row[kExec].as_int());
@@ -154,27 +166,31 @@ Activity read_graphs(const Source& source) {
 
 Activity read_synchronizations(const Source& source) {
   enum { kType = kCommon, kEvent };
-  // nsys 2025.3 (schema 3.20) brought deprecatedSyncType and writes 2 where CUPTI's number for a stream wait is 3.
+  // nsys 2025.3 (schema 3.20) brought deprecatedSyncType and writes 2 where CUPTI's number for a
+  // stream wait is 3.
   const Table* table = source.find("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
   const bool from_zero = table != nullptr && table->has("deprecatedSyncType");
-  return read_events(source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations, "syncType eventId",
-                     [from_zero](Activity& part, const Value* row, std::uint64_t, model::Synchronization& wait) {
-                       const std::int64_t type = row[kType].as_int(-1) + (from_zero ? 1 : 0);
-                       wait.kind =
-                           type >= 1 && type <= 4 ? static_cast<model::SyncKind>(type) : model::SyncKind::kUnknown;
-                       if (part.synchronizations.empty()) part.awaited_events.clear();  // read again
-                       part.awaited_events.push_back(event_of(row[kEvent]));
-                     });
+  return read_events(
+      source, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &Activity::synchronizations,
+      "syncType eventId",
+      [from_zero](Activity& part, const Value* row, std::uint64_t, model::Synchronization& wait) {
+        const std::int64_t type = row[kType].as_int(-1) + (from_zero ? 1 : 0);
+        wait.kind =
+            type >= 1 && type <= 4 ? static_cast<model::SyncKind>(type) : model::SyncKind::kUnknown;
+        if (part.synchronizations.empty()) part.awaited_events.clear();  // read again
+        part.awaited_events.push_back(event_of(row[kEvent]));
+      });
 }
 
 Calls read_calls(const Source& source) {
   Calls part;
-  const Table* table =
-      usable_table(source, "CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "globalTid", "correlationId"}, part.outcome);
+  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                    {"start", "globalTid", "correlationId"}, part.outcome);
   if (table == nullptr) return part;
   enum { kCallStart, kCallEnd, kThread, kCallCorrelation, kName };
   part.outcome.scanned = source.scan(
-      *table, "start end globalTid correlationId nameId", [&](std::size_t rows) { begin(part, part.launches, rows); },
+      *table, "start end globalTid correlationId nameId",
+      [&](std::size_t rows) { begin(part, part.launches, rows); },
       [&](const Value* row) {
         if (!row[kCallStart].integer()) return bad_row(part.outcome, "start is not a number");
         if (!row[kThread].integer()) return bad_row(part.outcome, "globalTid is not a number");
@@ -184,8 +200,9 @@ Calls read_calls(const Source& source) {
         if (call.end_ns < call.start_ns) return bad_row(part.outcome, "end is before start");
         call.thread = part.threads.number(static_cast<std::uint64_t>(row[kThread].bits));
         const std::int64_t correlation = row[kCallCorrelation].as_int(model::kNone);
-        call.correlation =
-            correlation >= 0 && correlation < model::kNone ? static_cast<std::uint32_t>(correlation) : model::kNone;
+        call.correlation = correlation >= 0 && correlation < model::kNone
+                               ? static_cast<std::uint32_t>(correlation)
+                               : model::kNone;
         call.name = part.names.number(row[kName].as_int(-1));
         call.kind = model::LaunchKind::kOther;
         part.launches.push_back(call);
@@ -197,13 +214,17 @@ std::vector<NodeEvent> read_node_events(const Source& source, Scanned& scanned) 
   std::vector<NodeEvent> events;
   const Table* table = source.find("CUDA_GRAPH_NODE_EVENTS");
   if (table == nullptr) table = source.find("CUDA_GRAPH_EVENTS");
-  if (table == nullptr || !table->has("graphNodeId") || !table->has("start") || !table->has("globalTid")) return events;
+  if (table == nullptr || !table->has("graphNodeId") || !table->has("start") ||
+      !table->has("globalTid"))
+    return events;
   scanned = source.scan(
-      *table, "start globalTid graphNodeId originalGraphNodeId", [&](std::size_t) { events.clear(); },
+      *table, "start globalTid graphNodeId originalGraphNodeId",
+      [&](std::size_t) { events.clear(); },
       [&](const Value* row) {
         if (!row[0].integer() || !row[1].integer() || !row[2].integer()) return;
-        events.push_back({static_cast<std::uint64_t>(row[2].bits), static_cast<std::uint64_t>(row[3].as_int()),
-                          row[0].bits, static_cast<std::uint64_t>(row[1].bits)});
+        events.push_back({static_cast<std::uint64_t>(row[2].bits),
+                          static_cast<std::uint64_t>(row[3].as_int()), row[0].bits,
+                          static_cast<std::uint64_t>(row[1].bits)});
       });
   return events;
 }

@@ -1,8 +1,10 @@
-// Puts the parts of an export together: dictionaries become indexes of the session, correlation ids become launches.
+// Puts the parts of an export together: dictionaries become indexes of the session, correlation ids
+// become launches.
 //
-// O(rows). Steps: (1) the correlation ids of all GPU work are merged into one bit set; (2) of the API calls only those
-// stay that have such an id or wait for the GPU, in place, and each tells its id where it went; (3) every kernel, copy,
-// set and graph looks its launch up. The order of every vector is that of the file, whatever the number of threads.
+// O(rows). Steps: (1) the correlation ids of all GPU work are merged into one bit set; (2) of the
+// API calls only those stay that have such an id or wait for the GPU, in place, and each tells its
+// id where it went; (3) every kernel, copy, set and graph looks its launch up. The order of every
+// vector is that of the file, whatever the number of threads.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -27,7 +29,8 @@ using model::kNone;
 template <class Work>
 void in_pieces(std::size_t size, int pieces, Work&& work) {
   const std::size_t count = size < 100'000 ? 1 : static_cast<std::size_t>(std::max(1, pieces));
-  base::parallel_for(count, pieces, [&](std::size_t i) { work(size * i / count, size * (i + 1) / count); });
+  base::parallel_for(count, pieces,
+                     [&](std::size_t i) { work(size * i / count, size * (i + 1) / count); });
 }
 
 class Assembler {
@@ -76,7 +79,8 @@ class Assembler {
     if (known.size() == 1) unknown_is_ = *known.begin();
     if (unknown && unknown_is_ == kUnknownProcess) {
       s_.losses.push_back({"unknown_process", 0,
-                           "GPU work has no globalPid and the export has " + base::counted(known.size(), "process") +
+                           "GPU work has no globalPid and the export has " +
+                               base::counted(known.size(), "process") +
                                ": that work cannot be attributed to ranges"});
     }
   }
@@ -86,7 +90,8 @@ class Assembler {
 
   /// Steps 1 and 2.
   void keep_calls() {
-    for (const Activity* part : activities()) used_.merge(part->correlations, kUnknownProcess, unknown_is_);
+    for (const Activity* part : activities())
+      used_.merge(part->correlations, kUnknownProcess, unknown_is_);
     used_.seal();
     Calls& calls = parts_.calls;
     kinds_.resize(calls.names.size());
@@ -98,23 +103,29 @@ class Assembler {
     // Without GPU work they are all there is; waits alone are none.
     const bool calls_alone = parts_.kernels.kernels.empty() && parts_.copies.copies.empty() &&
                              parts_.memsets.memsets.empty() && parts_.graphs.graphs.empty();
-    // The runtime's call and the driver's inside it have one id, as has a call that was recorded twice.
+    // The runtime's call and the driver's inside it have one id, as has a call that was recorded
+    // twice.
     const auto nested = [](const model::Launch& a, const model::Launch& b) {
-      return a.thread == b.thread &&
-             ((a.start_ns <= b.start_ns && b.end_ns <= a.end_ns) || (b.start_ns <= a.start_ns && a.end_ns <= b.end_ns));
+      return a.thread == b.thread && ((a.start_ns <= b.start_ns && b.end_ns <= a.end_ns) ||
+                                      (b.start_ns <= a.start_ns && a.end_ns <= b.end_ns));
     };
     for (std::size_t i = 0; i < calls.launches.size(); ++i) {
       const model::Launch call = calls.launches[i];
       const std::uint64_t process = calls.threads.keys()[call.thread] >> 24;
-      const std::uint32_t rank = call.correlation == kNone ? kNone : used_.rank(process, call.correlation);
-      if (rank == kNone && kinds_[call.name] != model::LaunchKind::kSynchronize && !calls_alone) continue;
+      const std::uint32_t rank =
+          call.correlation == kNone ? kNone : used_.rank(process, call.correlation);
+      if (rank == kNone && kinds_[call.name] != model::LaunchKind::kSynchronize && !calls_alone)
+        continue;
       if (rank != kNone) {
         if (launch_of_[rank] == kNone) {
           launch_of_[rank] = static_cast<std::uint32_t>(kept);
-        } else if (const model::Launch& first = calls.launches[launch_of_[rank]]; nested(first, call)) {
+        } else if (const model::Launch& first = calls.launches[launch_of_[rank]];
+                   nested(first, call)) {
           if (call.start_ns < first.start_ns) launch_of_[rank] = static_cast<std::uint32_t>(kept);
         } else if (kinds_[first.name] != model::LaunchKind::kSynchronize &&
-                   kinds_[call.name] != model::LaunchKind::kSynchronize) {  // cudaDeviceReset shares the id of its wait
+                   kinds_[call.name] !=
+                       model::LaunchKind::kSynchronize) {  // cudaDeviceReset shares the id of its
+                                                           // wait
           ++duplicate_calls_;
         }
       }
@@ -143,7 +154,8 @@ class Assembler {
       process_of_.emplace(process, static_cast<std::uint32_t>(s_.processes.size()));
       model::Process out;
       out.pid = process == kUnknownProcess ? 0 : pid_of(process);
-      if (const auto name = parts_.target.processes.find(process); name != parts_.target.processes.end()) {
+      if (const auto name = parts_.target.processes.find(process);
+          name != parts_.target.processes.end()) {
         out.name = s_.strings.intern(name->second);
       } else if (const auto main = parts_.target.threads.find(process << 24 | pid_of(process));
                  main != parts_.target.threads.end()) {
@@ -169,7 +181,9 @@ class Assembler {
     return s_.strings.intern("<string " + std::to_string(id) + ">");
   }
 
-  model::StringId nvtx_name(model::StringId name) const { return name & kTextId ? texts_[name & ~kTextId] : name; }
+  model::StringId nvtx_name(model::StringId name) const {
+    return name & kTextId ? texts_[name & ~kTextId] : name;
+  }
 
   /// Domains, categories, threads and CUDA objects that the program named.
   void name_things() {
@@ -177,8 +191,10 @@ class Assembler {
     for (const std::int64_t id : nvtx.text_ids.keys()) texts_.push_back(string_of(id));
     std::map<std::uint32_t, model::StringId> created;  // number in nvtx.domains -> name
     for (const Naming& naming : nvtx.namings) {
-      // An export may hold the creation of one domain on several threads; the first one with a name counts.
-      if (naming.type == 75 && nvtx_name(naming.name) != 0) created.emplace(naming.domain, nvtx_name(naming.name));
+      // An export may hold the creation of one domain on several threads; the first one with a name
+      // counts.
+      if (naming.type == 75 && nvtx_name(naming.name) != 0)
+        created.emplace(naming.domain, nvtx_name(naming.name));
     }
     for (std::size_t i = 0; i < nvtx.domains.size(); ++i) {
       const DomainKey& key = nvtx.domains.keys()[i];
@@ -189,7 +205,8 @@ class Assembler {
       const auto known = created.find(static_cast<std::uint32_t>(i));
       if (known == created.end()) ++unnamed_domains_;
       const model::StringId name =
-          known == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">") : known->second;
+          known == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">")
+                                 : known->second;
       domains_.push_back(index_.domains.of({name}));
     }
     for (const AttributesKey& key : nvtx.attributes.keys()) {
@@ -208,7 +225,8 @@ class Assembler {
       switch (naming.type) {
         case 33:
         case 64:
-          s_.categories.push_back({domains_[naming.domain], owner, static_cast<std::uint32_t>(naming.id), name});
+          s_.categories.push_back(
+              {domains_[naming.domain], owner, static_cast<std::uint32_t>(naming.id), name});
           break;
         case 39:
           if (const auto thread = thread_of_.find(naming.thread); thread != thread_of_.end())
@@ -217,7 +235,8 @@ class Assembler {
         case 97:
         case 98:
         case 99:  // NVTX_RESOURCE_TYPE_CUDA_DEVICE, _CONTEXT, _STREAM
-          s_.resources.push_back({owner, domains_[naming.domain], 0x40000u + (naming.type - 96), naming.id, name});
+          s_.resources.push_back(
+              {owner, domains_[naming.domain], 0x40000u + (naming.type - 96), naming.id, name});
           break;
         default: break;
       }
@@ -279,7 +298,8 @@ class Assembler {
     std::vector<std::uint32_t> out;
     for (const StreamKey& key : part.streams.keys()) {
       const std::uint32_t owner = process_of_.at(real(key.process));
-      out.push_back(index_.streams.of({owner, device_index(owner, key.device), key.context, key.stream, 0}));
+      out.push_back(
+          index_.streams.of({owner, device_index(owner, key.device), key.context, key.stream, 0}));
     }
     return out;
   }
@@ -302,7 +322,8 @@ class Assembler {
         Event& event = events[i];
         const std::uint64_t process = real(part.streams.keys()[event.stream].process);
         event.stream = streams[event.stream];
-        const std::uint32_t rank = event.launch == kNone ? kNone : used_.rank(process, event.launch);
+        const std::uint32_t rank =
+            event.launch == kNone ? kNone : used_.rank(process, event.launch);
         event.launch = rank == kNone ? kNone : launch_of_[rank];
         if constexpr (requires { event.graph_node; }) {
           if (event.graph_node != kNone) event.graph_node = nodes[event.graph_node];
@@ -318,9 +339,11 @@ class Assembler {
     link(parts_.copies, parts_.copies.copies, model::LaunchKind::kCopy);
     link(parts_.kernels, parts_.kernels.kernels, model::LaunchKind::kKernel);
     link(parts_.graphs, parts_.graphs.graphs, model::LaunchKind::kGraph);
-    link(parts_.synchronizations, parts_.synchronizations.synchronizations, model::LaunchKind::kSynchronize);
+    link(parts_.synchronizations, parts_.synchronizations.synchronizations,
+         model::LaunchKind::kSynchronize);
     for (const NameKey& key : parts_.kernels.names.keys()) {
-      s_.kernel_names.push_back({string_of(key.demangled), string_of(key.short_name), string_of(key.mangled)});
+      s_.kernel_names.push_back(
+          {string_of(key.demangled), string_of(key.short_name), string_of(key.mangled)});
     }
     s_.kernel_shapes = parts_.kernels.shapes.keys();
     s_.kernels = std::move(parts_.kernels.kernels);
@@ -351,8 +374,9 @@ class Assembler {
       event.device = is_on_device(event.kind) ? device : kNone;
     }
     s_.memory_events = std::move(parts_.memory.memory);
-    std::ranges::stable_sort(s_.memory_events, {},
-                             [](const model::MemoryEvent& event) { return std::pair(event.process, event.at_ns); });
+    std::ranges::stable_sort(s_.memory_events, {}, [](const model::MemoryEvent& event) {
+      return std::pair(event.process, event.at_ns);
+    });
     const std::vector<std::uint32_t> streams = stream_indexes(parts_.event_records);
     for (model::EventCall& call : parts_.event_records.events) {
       const std::uint32_t stream = streams[call.stream];
@@ -394,13 +418,15 @@ class Assembler {
     }
   }
 
-  /// Waits of the CPU: CUPTI's record where there is one, the call itself otherwise; nested calls count once.
+  /// Waits of the CPU: CUPTI's record where there is one, the call itself otherwise; nested calls
+  /// count once.
   void waits() {
     s_.synchronizations = std::move(parts_.synchronizations.synchronizations);
     for (model::Synchronization& wait : s_.synchronizations) {
       if (wait.launch == kNone) continue;
       const std::string_view api = s_.strings.view(s_.launches[wait.launch].name);
-      if (!api.empty()) wait.kind = sync_kind(api);  // the numbers of syncType changed between schemas
+      if (!api.empty())
+        wait.kind = sync_kind(api);  // the numbers of syncType changed between schemas
     }
     add_waits_of_calls(s_);
   }
@@ -411,7 +437,8 @@ class Assembler {
       const auto thread = thread_of_.find(event.thread);
       if (process != process_of_.end())
         nodes_[process->second].add({event.id, event.original == event.id ? 0 : event.original,
-                                     thread == thread_of_.end() ? kNone : thread->second, event.at_ns});
+                                     thread == thread_of_.end() ? kNone : thread->second,
+                                     event.at_ns});
     }
     for (const auto& [process, nodes] : nodes_) nodes.place(s_);
   }
@@ -437,17 +464,22 @@ class Assembler {
            outcome->table + ": rows left out, the first because its " + outcome->bad_reason);
       if (outcome->scanned.damage) {
         s_.losses.push_back({"damaged_table", 0,
-                             outcome->table + ": damaged after " + base::counted(outcome->scanned.rows, "row") + " (" +
-                                 outcome->scanned.damage->what + "); later rows are missing from every number"});
+                             outcome->table + ": damaged after " +
+                                 base::counted(outcome->scanned.rows, "row") + " (" +
+                                 outcome->scanned.damage->what +
+                                 "); later rows are missing from every number"});
       }
     }
     if (!model::ran_on_gpu(s_))
-      lose("no_gpu_work", s_.launches.size(), "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
+      lose("no_gpu_work", s_.launches.size(),
+           "CUDA API calls were recorded, but no kernel, copy or set of a GPU");
     lose("duplicate_correlation", duplicate_calls_,
-         "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was taken");
+         "CUPTI_ACTIVITY_KIND_RUNTIME.correlationId occurs twice in a process: the first call was "
+         "taken");
     lose("missing_string", missing_strings_, "names that StringIds does not hold");
     lose("unnamed_domain", unnamed_domains_, "NVTX domains whose creation was not recorded");
-    lose("unknown_nvtx_event", parts_.nvtx.unknown_types, "rows of NVTX_EVENTS of an unknown eventType");
+    lose("unknown_nvtx_event", parts_.nvtx.unknown_types,
+         "rows of NVTX_EVENTS of an unknown eventType");
     for (model::Loss& loss : parts_.target.diagnostics) s_.losses.push_back(std::move(loss));
   }
 

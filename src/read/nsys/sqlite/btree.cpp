@@ -46,8 +46,8 @@ inline std::uint64_t big_endian(const std::byte* p) {
 
 constexpr std::uint8_t kFixedSize[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
 
-/// How values of serial types below 128 are read. Integers, NULL and the constants 0 and 1 need no branch: eight bytes
-/// are loaded big-endian, shifted down, masked, and the constant added.
+/// How values of serial types below 128 are read. Integers, NULL and the constants 0 and 1 need no
+/// branch: eight bytes are loaded big-endian, shifted down, masked, and the constant added.
 struct Serial {
   std::uint8_t size = 0, shift = 0;
   Type type = Type::kNull;
@@ -98,7 +98,8 @@ Btree::Btree(std::span<const std::byte> file) : file_(file) {
   pages_ = std::min<std::uint64_t>(file.size() / page_size_, 0xfffffffeu);
   if (file[18] != std::byte{1} || file[19] != std::byte{1}) unusual_ = "write-ahead log";
   if (usable_ < 480) unusual_ = "reserved bytes";
-  if (be32(file.data() + 56) != 1) unusual_ = "text encoding " + std::to_string(be32(file.data() + 56));
+  if (be32(file.data() + 56) != 1)
+    unusual_ = "text encoding " + std::to_string(be32(file.data() + 56));
 }
 
 bool Btree::refuse(std::string reason) {
@@ -117,7 +118,8 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
   while (!stack.empty()) {
     Level& level = stack.back();
     const std::byte* at = page(level.page);
-    if (at == nullptr) return refuse("page " + std::to_string(level.page) + " lies beyond the file");
+    if (at == nullptr)
+      return refuse("page " + std::to_string(level.page) + " lies beyond the file");
     const std::size_t head = level.page == 1 ? 100 : 0;
     if (level.next == 0) {
       if (seen[level.page]) return refuse("page " + std::to_string(level.page) + " is used twice");
@@ -127,11 +129,13 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
         stack.pop_back();
         continue;
       }
-      if (at[head] != kInterior) return refuse("page " + std::to_string(level.page) + " is not a table page");
+      if (at[head] != kInterior)
+        return refuse("page " + std::to_string(level.page) + " is not a table page");
       if (stack.size() > kMaxDepth) return refuse("tree too deep");
     }
     const std::uint32_t cells = be16(at + head + 3);
-    if (head + 12 + cells * 2u > usable_) return refuse("cell pointers beyond page " + std::to_string(level.page));
+    if (head + 12 + cells * 2u > usable_)
+      return refuse("cell pointers beyond page " + std::to_string(level.page));
     if (level.next > cells) {
       stack.pop_back();
       continue;
@@ -147,7 +151,8 @@ bool Btree::leaves(std::uint32_t root, std::vector<std::uint32_t>& out) {
     ++level.next;
     stack.push_back({child, 0});
   }
-  release(static_cast<std::uint32_t>(pages_));  // touching the few interior pages maps much of the file around them
+  release(static_cast<std::uint32_t>(
+      pages_));  // touching the few interior pages maps much of the file around them
   released_ = 0;
   return true;
 }
@@ -178,7 +183,8 @@ bool Btree::cell(const std::byte* at, std::size_t offset, Cell& out) {
     if (size > static_cast<std::uint64_t>(end - p)) return refuse("payload beyond its page");
     out.payload = p;
     out.size = size;
-    if (file_.data() + file_.size() - (p + size) < 8) {  // decode() loads every value as eight bytes
+    if (file_.data() + file_.size() - (p + size) <
+        8) {  // decode() loads every value as eight bytes
       spill_.assign(p, p + size);
       spill_.resize(size + 8);
       out.payload = spill_.data();
@@ -203,7 +209,8 @@ bool Btree::overflow(const std::byte* local, std::size_t local_size, std::uint64
   std::uint32_t next = be32(local + local_size);
   while (spill_.size() < size) {  // at most size / (usable - 4) pages, so a loop of pages ends
     const std::byte* at = page(next);
-    if (at == nullptr) return refuse("overflow page " + std::to_string(next) + " lies beyond the file");
+    if (at == nullptr)
+      return refuse("overflow page " + std::to_string(next) + " lies beyond the file");
     const std::size_t take = std::min<std::uint64_t>(usable_ - 4, size - spill_.size());
     spill_.insert(spill_.end(), at + 4, at + 4 + take);
     next = be32(at);
@@ -245,7 +252,8 @@ bool Btree::decode(const Cell& cell, Value* out) {
       if (step->out >= 0 && how.simple) {
         Value& value = out[step->out];
         value.type = how.type;
-        value.bits = ((static_cast<std::int64_t>(big_endian(body)) >> how.shift) & how.mask) + how.constant;
+        value.bits =
+            ((static_cast<std::int64_t>(big_endian(body)) >> how.shift) & how.mask) + how.constant;
         if (step->real && how.type == Type::kInteger) {
           value.type = Type::kReal;
           value.bits = std::bit_cast<std::int64_t>(static_cast<double>(value.bits));
@@ -275,9 +283,9 @@ bool Btree::decode(const Cell& cell, Value* out) {
   return true;
 }
 
-/// Tells the system that the pages up to `before` are done with, so that a file larger than the memory that we may use
-/// can be walked. They stay in the page cache; the other thread's pages in the same span are mapped again at its next
-/// touch.
+/// Tells the system that the pages up to `before` are done with, so that a file larger than the
+/// memory that we may use can be walked. They stay in the page cache; the other thread's pages in
+/// the same span are mapped again at its next touch.
 void Btree::release(std::uint32_t before) {
   const std::uint64_t upto = (static_cast<std::uint64_t>(before) - 1) * page_size_ / 65536 * 65536;
   const auto base = reinterpret_cast<std::uintptr_t>(file_.data());

@@ -1,21 +1,26 @@
-// Rows of a SQLite table, decoded from the pages of a mapped file (https://www.sqlite.org/fileformat2.html).
+// Rows of a SQLite table, decoded from the pages of a mapped file
+// (https://www.sqlite.org/fileformat2.html).
 //
-// Why: stepping ten million rows through the C API costs four times as much as decoding them here. What this reads:
+// Why: stepping ten million rows through the C API costs four times as much as decoding them here.
+// What this reads:
 //
-//   file    header of 100 bytes: magic, page size at 16 (1 means 65536), read version at 19 (1 rollback journal, 2
-//   WAL),
-//           reserved bytes a page at 20, text encoding at 56 (1 UTF-8); then pages of that size, numbered from 1
-//   page    type byte (0x05 interior, 0x0d leaf of a table), cell count at 3, cell pointers from 8 (leaf) or 12
+//   file    header of 100 bytes: magic, page size at 16 (1 means 65536), read version at 19 (1
+//   rollback journal, 2 WAL),
+//           reserved bytes a page at 20, text encoding at 56 (1 UTF-8); then pages of that size,
+//           numbered from 1
+//   page    type byte (0x05 interior, 0x0d leaf of a table), cell count at 3, cell pointers from 8
+//   (leaf) or 12
 //           (interior, with the right-most child at 8); page 1 has the file header in front
-//   cell    interior: child page, rowid varint. Leaf: payload size varint, rowid varint, payload; what does not fit
-//   goes
+//   cell    interior: child page, rowid varint. Leaf: payload size varint, rowid varint, payload;
+//   what does not fit goes
 //           to a chain of overflow pages whose first four bytes name the next
 //   record  header size varint, one serial type varint a column, then the values, big-endian
 //
-// Every offset is checked against its page and the file, every page is visited at most once, nothing is allocated by
-// what the file claims (a table's page list is bounded by the file's own size). Whatever is not plain (WAL, UTF-16,
-// WITHOUT ROWID, a value missing from a record whose column has a default, a damaged page) is refused, never guessed:
-// the caller then reads through the SQLite library, which knows.
+// Every offset is checked against its page and the file, every page is visited at most once,
+// nothing is allocated by what the file claims (a table's page list is bounded by the file's own
+// size). Whatever is not plain (WAL, UTF-16, WITHOUT ROWID, a value missing from a record whose
+// column has a default, a damaged page) is refused, never guessed: the caller then reads through
+// the SQLite library, which knows.
 #pragma once
 
 #include <bit>
@@ -32,7 +37,8 @@ namespace rangescope::read::nsys_sqlite {
 
 enum class Type : std::uint8_t { kNull, kInteger, kReal, kText, kBlob };
 
-/// `bits` holds an integer or the bits of a double; text and blobs point into the source and die with the row.
+/// `bits` holds an integer or the bits of a double; text and blobs point into the source and die
+/// with the row.
 struct Value {
   std::int64_t bits = 0;
   const char* bytes = nullptr;
@@ -51,33 +57,39 @@ struct Value {
     return type == Type::kInteger ? static_cast<double>(bits) : 0.0;
   }
   [[nodiscard]] std::string_view text() const {
-    return type == Type::kText || type == Type::kBlob ? std::string_view(bytes, size) : std::string_view{};
+    return type == Type::kText || type == Type::kBlob ? std::string_view(bytes, size)
+                                                      : std::string_view{};
   }
 };
 
 /// How the decoder treats one wanted column of a table. A column is wanted at most once.
 struct Wanted {
-  int column = -1;             ///< position in the record; -1 for a column that the table does not have: always NULL
-  bool rowid = false;          ///< INTEGER PRIMARY KEY: the value is the rowid
-  bool real = false;           ///< REAL affinity: integers stored to save space come out as doubles
-  bool default_value = false;  ///< has a DEFAULT other than NULL: a record too short for it is refused
+  int column =
+      -1;  ///< position in the record; -1 for a column that the table does not have: always NULL
+  bool rowid = false;  ///< INTEGER PRIMARY KEY: the value is the rowid
+  bool real = false;   ///< REAL affinity: integers stored to save space come out as doubles
+  bool default_value =
+      false;  ///< has a DEFAULT other than NULL: a record too short for it is refused
 };
 
 class Btree {
  public:
-  /// Checks the header. `unusual()` is the reason why the file cannot be read this way; empty when it can.
+  /// Checks the header. `unusual()` is the reason why the file cannot be read this way; empty when
+  /// it can.
   explicit Btree(std::span<const std::byte> file);
   [[nodiscard]] const std::string& unusual() const { return unusual_; }
 
-  /// The leaf pages of the table rooted at `root`, in key order. False (with unusual()) when the tree is damaged.
+  /// The leaf pages of the table rooted at `root`, in key order. False (with unusual()) when the
+  /// tree is damaged.
   [[nodiscard]] bool leaves(std::uint32_t root, std::vector<std::uint32_t>& out);
   /// A guess at the rows of these leaves, from a few of them; bounded by what pages can hold.
   [[nodiscard]] std::size_t estimate_rows(std::span<const std::uint32_t> leaves) const;
 
-  /// Calls `row(const Value*)` for each row of the leaves in order. False (with unusual()) at the first thing that is
-  /// not plain; rows seen until then were handed out.
+  /// Calls `row(const Value*)` for each row of the leaves in order. False (with unusual()) at the
+  /// first thing that is not plain; rows seen until then were handed out.
   template <class Row>
-  [[nodiscard]] bool scan(std::span<const std::uint32_t> leaves, std::span<const Wanted> wanted, Row&& row);
+  [[nodiscard]] bool scan(std::span<const std::uint32_t> leaves, std::span<const Wanted> wanted,
+                          Row&& row);
 
  private:
   struct Cell {
@@ -103,7 +115,8 @@ class Btree {
   std::span<const std::byte> file_;
   std::uint64_t page_size_ = 0, usable_ = 0, pages_ = 0;
   std::string unusual_;
-  std::vector<std::byte> spill_;  ///< a payload put together from overflow pages, or one with room behind it
+  std::vector<std::byte>
+      spill_;  ///< a payload put together from overflow pages, or one with room behind it
   std::vector<Step> steps_;
   std::vector<std::int32_t> rowids_;  ///< indexes into the row that hold the rowid
   std::uint64_t released_ = 0;
@@ -125,7 +138,8 @@ bool Btree::scan(std::span<const std::uint32_t> leaves, std::span<const Wanted> 
     const std::byte* at = page(number);
     const std::size_t head = number == 1 ? 100 : 0;
     const std::size_t cells = be16(at + head + 3);
-    if (head + 8 + cells * 2 > usable_) return refuse("cell pointers beyond page " + std::to_string(number));
+    if (head + 8 + cells * 2 > usable_)
+      return refuse("cell pointers beyond page " + std::to_string(number));
     for (std::size_t i = 0; i < cells; ++i) {
       Cell found;
       if (!cell(at, be16(at + head + 8 + i * 2), found)) return false;

@@ -17,9 +17,11 @@ namespace btree_test {
 class Scratch {
  public:
   Scratch()
-      : path_(std::filesystem::path(::testing::TempDir()) / ("btree_" + std::to_string(::getpid()) + ".sqlite")) {}
+      : path_(std::filesystem::path(::testing::TempDir()) /
+              ("btree_" + std::to_string(::getpid()) + ".sqlite")) {}
   ~Scratch() {
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) std::filesystem::remove(path_.string() + suffix);
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+      std::filesystem::remove(path_.string() + suffix);
   }
   base::Database create(const std::string& pragmas = {}) {
     auto database = base::Database::create(path_);
@@ -79,10 +81,13 @@ void fill(base::Database& database, std::uint32_t seed, int rows, std::size_t lo
     switch (random() % 8) {
       case 0: return insert->bind_null(index);
       case 1: return insert->bind(index, static_cast<std::int64_t>(random() % 3));
-      case 2: return insert->bind(index, static_cast<std::int64_t>(random()) - std::int64_t{1} - 0x7fffffff);
-      case 3:
+      case 2:
         return insert->bind(index,
-                            static_cast<std::int64_t>((std::uint64_t{random()} << 32 | random()) >> random() % 64));
+                            static_cast<std::int64_t>(random()) - std::int64_t{1} - 0x7fffffff);
+      case 3:
+        return insert->bind(
+            index,
+            static_cast<std::int64_t>((std::uint64_t{random()} << 32 | random()) >> random() % 64));
       case 4: return insert->bind(index, -static_cast<std::int64_t>(random() % 70000));
       case 5: return insert->bind(index, static_cast<double>(random()) / 7);
       default: {
@@ -94,7 +99,8 @@ void fill(base::Database& database, std::uint32_t seed, int rows, std::size_t lo
   };
   for (int i = 0; i < rows; ++i) {
     for (int column = 1; column <= 4; ++column) some(column);
-    (void)insert->step();  // a key may collide: then the row is not there, for either way of reading
+    (void)
+        insert->step();  // a key may collide: then the row is not there, for either way of reading
     insert->reset();
   }
   ASSERT_TRUE(database.execute("commit"));
@@ -110,9 +116,9 @@ void expect_equal(const std::filesystem::path& path, const std::string& through)
 TEST(Btree, RandomTablesEqualTheLibrary) {
   std::uint32_t seed = 1;
   for (const char* page_size : {"512", "1024", "4096", "65536"}) {
-    for (const char* columns :
-         {"a, b, c, d", "a integer primary key, b text, c real, d blob", "a int, b, c double, d integer not null",
-          "d real, c integer primary key, b, a numeric"}) {
+    for (const char* columns : {"a, b, c, d", "a integer primary key, b text, c real, d blob",
+                                "a int, b, c double, d integer not null",
+                                "d real, c integer primary key, b, a numeric"}) {
       Scratch scratch;
       {
         base::Database database = scratch.create(std::string("pragma page_size=") + page_size);
@@ -129,10 +135,10 @@ TEST(Btree, NegativeAndHugeRowids) {
   Scratch scratch;
   {
     base::Database database = scratch.create();
-    ASSERT_TRUE(
-        database.execute("create table t(a integer primary key, b, c, d);"
-                         "insert into t values(-9223372036854775808, 1, 2, 3), (-1, 0, 1, 1), (0, null, 1, 0),"
-                         "(9223372036854775807, 'x', x'00ff', 1e300)"));
+    ASSERT_TRUE(database.execute(
+        "create table t(a integer primary key, b, c, d);"
+        "insert into t values(-9223372036854775808, 1, 2, 3), (-1, 0, 1, 1), (0, null, 1, 0),"
+        "(9223372036854775807, 'x', x'00ff', 1e300)"));
   }
   expect_equal(scratch.path(), "pages");
 }
@@ -151,9 +157,9 @@ TEST(Btree, ColumnsAddedLaterAreNull) {
   Scratch scratch;
   {
     base::Database database = scratch.create();
-    ASSERT_TRUE(
-        database.execute("create table t(a, b); insert into t values(1, 2); alter table t add column c;"
-                         "alter table t add column d; insert into t values(1, 2, 3, 4)"));
+    ASSERT_TRUE(database.execute(
+        "create table t(a, b); insert into t values(1, 2); alter table t add column c;"
+        "alter table t add column d; insert into t values(1, 2, 3, 4)"));
   }
   expect_equal(scratch.path(), "pages");
 }
@@ -167,15 +173,19 @@ struct Case {
 TEST(Btree, WhatIsNotPlainGoesThroughTheLibrary) {
   for (const Case& c :
        {Case{"default value", "",
-             "create table t(a, b); insert into t values(1, 2); alter table t add column c default 7;"
+             "create table t(a, b); insert into t values(1, 2); alter table t add column c default "
+             "7;"
              "alter table t add column d; insert into t values(1, 2, 3, 4)"},
         Case{"without rowid", "",
-             "create table t(a primary key, b, c, d) without rowid; insert into t values(1, 2, 3, 4)"},
+             "create table t(a primary key, b, c, d) without rowid; insert into t values(1, 2, 3, "
+             "4)"},
         Case{"utf-16", "pragma encoding='UTF-16le'",
              "create table t(a, b, c, d); insert into t values('x', 'y', 1, 2)"},
-        Case{"generated", "", "create table t(a, b, c as (a + 1), d); insert into t(a, b, d) values(1, 2, 3)"},
+        Case{"generated", "",
+             "create table t(a, b, c as (a + 1), d); insert into t(a, b, d) values(1, 2, 3)"},
         Case{"descending key", "",
-             "create table t(a integer primary key desc, b, c, d); insert into t values(5, 2, 3, 4)"}}) {
+             "create table t(a integer primary key desc, b, c, d); insert into t values(5, 2, 3, "
+             "4)"}}) {
     Scratch scratch;
     {
       base::Database database = scratch.create(c.pragmas);
@@ -196,8 +206,8 @@ TEST(Btree, RowsInAWriteAheadLogAreRead) {
   EXPECT_EQ(pages.rows, std::vector<std::string>{"i3|i1|null|i2|i4|"});
 }
 
-/// Every page reference, cell pointer and length that a flipped byte can make: no crash, and never more rows than
-/// bytes.
+/// Every page reference, cell pointer and length that a flipped byte can make: no crash, and never
+/// more rows than bytes.
 TEST(Btree, FlippedBytesAndCuts) {
   Scratch scratch;
   {
@@ -231,7 +241,8 @@ TEST(Btree, FlippedBytesAndCuts) {
 }
 
 TEST(Btree, RefusesWithAReason) {
-  EXPECT_EQ(Btree(std::as_bytes(std::span(std::string_view("no database")))).unusual(), "no SQLite header");
+  EXPECT_EQ(Btree(std::as_bytes(std::span(std::string_view("no database")))).unusual(),
+            "no SQLite header");
   std::string file(4096, '\0');
   file.replace(0, 16, std::string("SQLite format 3\0", 16));
   file[16] = 3;

@@ -1,6 +1,6 @@
-// What calls allocated and freed, and which events they recorded: CUDA_GPU_MEMORY_USAGE_EVENTS (nsys
-// profile --cuda-memory-usage=true) and CUPTI_ACTIVITY_KIND_CUDA_EVENT. That a stream waits for an
-// event is a row of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
+// What calls allocated and freed, and which events they recorded: CUDA_GPU_MEMORY_USAGE_EVENTS
+// (nsys profile --cuda-memory-usage=true) and CUPTI_ACTIVITY_KIND_CUDA_EVENT. That a stream waits
+// for an event is a row of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 #include "read/nsys/sqlite/parts.hpp"
 #include "read/timeline.hpp"
 
@@ -8,7 +8,8 @@ namespace rangescope::read::nsys_sqlite {
 namespace {
 
 enum { kCallProcess, kCallDevice, kCallContext, kCallStream, kCallCorrelation, kCallCommon };
-constexpr std::string_view kCallCommonColumns = "globalPid deviceId contextId streamId correlationId ";
+constexpr std::string_view kCallCommonColumns =
+    "globalPid deviceId contextId streamId correlationId ";
 
 /// Number of the row's stream, 0 where it has none, and its correlation id.
 template <class Event>
@@ -27,24 +28,27 @@ void read_common(Activity& part, const Value* row, Event& event) {
 }  // namespace
 
 model::MemoryKind memory_kind_of(const Value& value) {
-  return value.integer() && value.bits >= 0 ? memory_kind(value.bits + 1) : model::MemoryKind::kUnknown;
+  return value.integer() && value.bits >= 0 ? memory_kind(value.bits + 1)
+                                            : model::MemoryKind::kUnknown;
 }
 
 Activity read_memory(const Source& source) {
   enum { kStart = kCallCommon, kAddress, kBytes, kKind, kOperation, kPool, kImportedPool };
   constexpr std::int64_t kAllocation = 0, kDeallocation = 1;
   Activity part;
-  const Table* table =
-      usable_table(source, "CUDA_GPU_MEMORY_USAGE_EVENTS", {"start", "bytes", "memoryOperationType"}, part.outcome);
+  const Table* table = usable_table(source, "CUDA_GPU_MEMORY_USAGE_EVENTS",
+                                    {"start", "bytes", "memoryOperationType"}, part.outcome);
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
       *table,
       std::string(kCallCommonColumns) +
-          "start address bytes memKind memoryOperationType localMemoryPoolAddress importedMemoryPoolAddress",
+          "start address bytes memKind memoryOperationType localMemoryPoolAddress "
+          "importedMemoryPoolAddress",
       [&](std::size_t rows) { begin(part, part.memory, rows); },
       [&](const Value* row) {
         if (!row[kStart].integer()) return bad_row(part.outcome, "start is not a number");
-        if (!row[kBytes].integer() || row[kBytes].bits < 0) return bad_row(part.outcome, "bytes is not a number");
+        if (!row[kBytes].integer() || row[kBytes].bits < 0)
+          return bad_row(part.outcome, "bytes is not a number");
         const std::int64_t operation = row[kOperation].as_int(-1);
         const bool is_known = operation == kAllocation || operation == kDeallocation;
         if (!is_known) return bad_row(part.outcome, "memoryOperationType is neither 0 nor 1");
@@ -64,11 +68,12 @@ Activity read_memory(const Source& source) {
 Activity read_event_records(const Source& source) {
   enum { kEvent = kCallCommon };
   Activity part;
-  const Table* table =
-      usable_table(source, "CUPTI_ACTIVITY_KIND_CUDA_EVENT", {"streamId", "correlationId", "eventId"}, part.outcome);
+  const Table* table = usable_table(source, "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+                                    {"streamId", "correlationId", "eventId"}, part.outcome);
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
-      *table, std::string(kCallCommonColumns) + "eventId", [&](std::size_t rows) { begin(part, part.events, rows); },
+      *table, std::string(kCallCommonColumns) + "eventId",
+      [&](std::size_t rows) { begin(part, part.events, rows); },
       [&](const Value* row) {
         if (!row[kEvent].integer()) return bad_row(part.outcome, "eventId is not a number");
         model::EventCall call;

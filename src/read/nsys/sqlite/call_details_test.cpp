@@ -23,8 +23,8 @@ std::string export_sql() {
       "create table CUPTI_ACTIVITY_KIND_RUNTIME(start integer, end integer, globalTid integer,"
       "correlationId integer, nameId integer);";
   const auto call = [&](const std::string& times, const std::string& correlation_and_name) {
-    sql +=
-        "insert into CUPTI_ACTIVITY_KIND_RUNTIME values(" + times + ',' + kThread + ',' + correlation_and_name + ");";
+    sql += "insert into CUPTI_ACTIVITY_KIND_RUNTIME values(" + times + ',' + kThread + ',' +
+           correlation_and_name + ");";
   };
   call("100,110", "1,5");
   call("120,130", "2,1");
@@ -34,7 +34,8 @@ std::string export_sql() {
   call("200,300", "6,7");
   call("310,320", "7,6");
   const std::string stream_columns =
-      "deviceId integer, contextId integer, streamId integer, correlationId integer, globalPid integer";
+      "deviceId integer, contextId integer, streamId integer, correlationId integer, globalPid "
+      "integer";
   const auto on_stream = [&](const char* stream, const char* correlation) {
     return std::string("0,1,") + stream + ',' + correlation + ',' + kProcess;
   };
@@ -50,26 +51,32 @@ std::string export_sql() {
          ", eventId integer);"
          "insert into CUPTI_ACTIVITY_KIND_CUDA_EVENT values(" +
          on_stream("13", "3") + ",9);";
-  sql += "create table CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start integer, end integer, " + stream_columns +
+  sql += "create table CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start integer, end integer, " +
+         stream_columns +
          ", deprecatedSyncType integer, syncType integer, eventId integer);"
          "insert into CUPTI_ACTIVITY_KIND_SYNCHRONIZATION values(151,152," +
-         on_stream("14", "4") + ",null,2,9), (205,295," + on_stream("4294967295", "6") + ",null,0,9);";
+         on_stream("14", "4") + ",null,2,9), (205,295," + on_stream("4294967295", "6") +
+         ",null,0,9);";
   sql +=
-      "create table CUDA_GPU_MEMORY_USAGE_EVENTS(start integer, globalPid integer, deviceId integer, contextId integer,"
-      "address integer, bytes integer, memKind integer, memoryOperationType integer, correlationId integer,"
+      "create table CUDA_GPU_MEMORY_USAGE_EVENTS(start integer, globalPid integer, deviceId "
+      "integer, contextId integer,"
+      "address integer, bytes integer, memKind integer, memoryOperationType integer, correlationId "
+      "integer,"
       "streamId integer, localMemoryPoolAddress integer);"
       "insert into CUDA_GPU_MEMORY_USAGE_EVENTS values(315," +
-      kProcess + ",0,1,4096,64,2,1,7,0,null), (105," + kProcess + ",0,1,4096,64,2,0,1,0,null), (106," + kProcess +
-      ",0,1,8192,32,1,0,null,0,null), (107," + kProcess + ",0,1,9000,16,2,0,null,14,77), (108," + kProcess +
-      ",0,1,9000,16,2,5,null,14,77);";
+      kProcess + ",0,1,4096,64,2,1,7,0,null), (105," + kProcess +
+      ",0,1,4096,64,2,0,1,0,null), (106," + kProcess + ",0,1,8192,32,1,0,null,0,null), (107," +
+      kProcess + ",0,1,9000,16,2,0,null,14,77), (108," + kProcess + ",0,1,9000,16,2,5,null,14,77);";
   sql +=
-      "create table TARGET_INFO_CUDA_STREAM(streamId integer, processId integer, contextId integer, flag integer);"
+      "create table TARGET_INFO_CUDA_STREAM(streamId integer, processId integer, contextId "
+      "integer, flag integer);"
       "insert into TARGET_INFO_CUDA_STREAM values(13,111,1,2), (14,111,1,1);";
   return sql;
 }
 
 model::Session exported() {
-  const auto path = std::filesystem::path(::testing::TempDir()) / ("details_" + std::to_string(::getpid()) + ".sqlite");
+  const auto path = std::filesystem::path(::testing::TempDir()) /
+                    ("details_" + std::to_string(::getpid()) + ".sqlite");
   {
     auto database = base::Database::create(path);
     const auto done = database->execute(export_sql());

@@ -1,7 +1,8 @@
 // Identifiers of an export.
 //
-// globalTid and globalPid are 64 bits: tid in bits 0 to 23 (0 in a globalPid), pid in bits 24 to 47, host and virtual
-// machine above. Correlation ids are unique within a process only, so every link carries the process.
+// globalTid and globalPid are 64 bits: tid in bits 0 to 23 (0 in a globalPid), pid in bits 24 to
+// 47, host and virtual machine above. Correlation ids are unique within a process only, so every
+// link carries the process.
 #pragma once
 
 #include <cstdint>

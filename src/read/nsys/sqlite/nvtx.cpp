@@ -60,9 +60,11 @@ std::uint32_t attributes_of(Nvtx& part, const Value* row) {
   for (std::size_t i = 0; i < std::size(kTypes); ++i) {
     const Value& value = row[kPayload + i];
     if (value.null()) continue;
-    const bool real = kTypes[i] == model::PayloadType::kDouble || kTypes[i] == model::PayloadType::kFloat;
+    const bool real =
+        kTypes[i] == model::PayloadType::kDouble || kTypes[i] == model::PayloadType::kFloat;
     key.payload_type = static_cast<std::uint32_t>(kTypes[i]);
-    key.payload = real ? std::bit_cast<std::uint64_t>(value.as_double()) : static_cast<std::uint64_t>(value.as_int());
+    key.payload = real ? std::bit_cast<std::uint64_t>(value.as_double())
+                       : static_cast<std::uint64_t>(value.as_int());
     break;
   }
   if (key.category == 0 && key.has_color == 0 && key.payload_type == 0) return model::kNone;
@@ -77,7 +79,8 @@ std::uint32_t domain_of(Nvtx& part, const Value* row) {
 
 /// The identifier of a named CUDA object: whichever column this schema puts it into.
 std::uint64_t identifier_of(const Value* row) {
-  for (const int column : {kPayload + 0, kPayload + 3, kPayload + 1, kPayload + 4, static_cast<int>(kRangeId)}) {
+  for (const int column :
+       {kPayload + 0, kPayload + 3, kPayload + 1, kPayload + 4, static_cast<int>(kRangeId)}) {
     if (row[column].integer()) return static_cast<std::uint64_t>(row[column].bits);
   }
   return 0;
@@ -105,7 +108,8 @@ void add_row(Nvtx& part, const Value* row) {
       if (range.end_ns < range.start_ns) return bad_row(part.outcome, "end is before start");
       range.name = name;
       range.registered = (name & kTextId) != 0;
-      range.kind = type == kPushPop || type == kTextPushPop ? model::RangeKind::kPushPop : model::RangeKind::kStartEnd;
+      range.kind = type == kPushPop || type == kTextPushPop ? model::RangeKind::kPushPop
+                                                            : model::RangeKind::kStartEnd;
       range.thread = part.threads.number(thread);
       if (row[kEndThread].integer() && static_cast<std::uint64_t>(row[kEndThread].bits) != thread)
         range.end_thread = part.threads.number(static_cast<std::uint64_t>(row[kEndThread].bits));
@@ -116,22 +120,24 @@ void add_row(Nvtx& part, const Value* row) {
     }
     case kMark:
     case kTextMark:
-      part.marks.push_back(
-          {row[kNvtxStart].bits, name, part.threads.number(thread), domain_of(part, row), attributes_of(part, row)});
+      part.marks.push_back({row[kNvtxStart].bits, name, part.threads.number(thread),
+                            domain_of(part, row), attributes_of(part, row)});
       return;
     case kCategory:
     case kTextCategory:
-      part.namings.push_back({domain_of(part, row), thread, small(row[kCategoryId]), kCategory, name});
+      part.namings.push_back(
+          {domain_of(part, row), thread, small(row[kCategoryId]), kCategory, name});
       return;
     case kThreadName:
     case kDomainCreate:
-      part.namings.push_back({domain_of(part, row), thread, 0, static_cast<std::uint32_t>(type), name});
+      part.namings.push_back(
+          {domain_of(part, row), thread, 0, static_cast<std::uint32_t>(type), name});
       return;
     case kNameDevice:
     case kNameContext:
     case kNameStream:
-      part.namings.push_back(
-          {domain_of(part, row), thread, identifier_of(row), static_cast<std::uint32_t>(type), name});
+      part.namings.push_back({domain_of(part, row), thread, identifier_of(row),
+                              static_cast<std::uint32_t>(type), name});
       return;
     default: ++part.unknown_types;
   }
@@ -149,9 +155,11 @@ Nvtx read_nvtx(const Source& source) {
   if (table == nullptr) return part;
   part.outcome.scanned = source.scan(
       *table,
-      "start end eventType rangeId category color text globalTid endGlobalTid textId domainId uint64Value int64Value "
+      "start end eventType rangeId category color text globalTid endGlobalTid textId domainId "
+      "uint64Value int64Value "
       "doubleValue uint32Value int32Value floatValue",
-      [&](std::size_t rows) { begin(part, part.ranges, rows); }, [&](const Value* row) { add_row(part, row); });
+      [&](std::size_t rows) { begin(part, part.ranges, rows); },
+      [&](const Value* row) { add_row(part, row); });
   order_ranges(part.ranges);
   return part;
 }

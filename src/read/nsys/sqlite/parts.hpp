@@ -1,6 +1,6 @@
-// What one table gave, before the tables are put together: model structs whose links are still numbers of the part's
-// own numberings (assemble.cpp turns them into indexes of the session). Parts share nothing, so tables are read at
-// once.
+// What one table gave, before the tables are put together: model structs whose links are still
+// numbers of the part's own numberings (assemble.cpp turns them into indexes of the session). Parts
+// share nothing, so tables are read at once.
 #pragma once
 
 #include <array>
@@ -22,9 +22,10 @@ using base::Numbering;
 
 // Which correlation ids matter, and which launch each belongs to.
 //
-// A sparse bit set over (process, correlation id) in blocks of 1024 ids, with a rank per block: dense ids cost
-// an eighth of a byte each, and even the sparsest no more than 200. Adding, rank and lookup are O(1) expected; ids come
-// nearly in order, so that lookups stay in cache where a hash of 10 million ids would miss on each.
+// A sparse bit set over (process, correlation id) in blocks of 1024 ids, with a rank per block:
+// dense ids cost an eighth of a byte each, and even the sparsest no more than 200. Adding, rank and
+// lookup are O(1) expected; ids come nearly in order, so that lookups stay in cache where a hash of
+// 10 million ids would miss on each.
 
 class Correlations {
  public:
@@ -37,7 +38,8 @@ class Correlations {
     for (std::size_t i = 0; i < other.blocks_.size(); ++i) {
       const Key& key = other.numbers_.keys()[i];
       Block& block = blocks_at(key.process == from ? to : key.process, key.block);
-      for (std::size_t word = 0; word < block.bits.size(); ++word) block.bits[word] |= other.blocks_[i].bits[word];
+      for (std::size_t word = 0; word < block.bits.size(); ++word)
+        block.bits[word] |= other.blocks_[i].bits[word];
     }
   }
   /// Ends adding: numbers the ids in order of block and id.
@@ -62,7 +64,8 @@ class Correlations {
     const std::size_t word = id >> 6 & 15;
     const std::uint64_t bit = std::uint64_t{1} << (id & 63);
     if ((block.bits[word] & bit) == 0) return model::kNone;
-    return block.base + block.before[word] + static_cast<std::uint32_t>(std::popcount(block.bits[word] & (bit - 1)));
+    return block.base + block.before[word] +
+           static_cast<std::uint32_t>(std::popcount(block.bits[word] & (bit - 1)));
   }
   [[nodiscard]] std::size_t size() const { return size_; }
 
@@ -97,8 +100,8 @@ struct Outcome {
 };
 
 /// CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _GRAPH_TRACE, _SYNCHRONIZATION or _CUDA_EVENT, or
-/// CUDA_GPU_MEMORY_USAGE_EVENTS. In the elements, `launch` holds the correlation id (kNone without), `stream`,
-/// `graph_node`, `name` and `shape` hold numbers of the numberings here.
+/// CUDA_GPU_MEMORY_USAGE_EVENTS. In the elements, `launch` holds the correlation id (kNone
+/// without), `stream`, `graph_node`, `name` and `shape` hold numbers of the numberings here.
 struct Activity {
   Outcome outcome;
   std::vector<model::Kernel> kernels;
@@ -116,7 +119,8 @@ struct Activity {
   Correlations correlations;
 };
 
-/// CUPTI_ACTIVITY_KIND_RUNTIME: every call. `thread` and `name` hold numbers of the numberings here.
+/// CUPTI_ACTIVITY_KIND_RUNTIME: every call. `thread` and `name` hold numbers of the numberings
+/// here.
 struct Calls {
   Outcome outcome;
   std::vector<model::Launch> launches;
@@ -145,7 +149,8 @@ struct Naming {
   model::StringId name = 0;  ///< as in ranges
 };
 
-/// NVTX_EVENTS. `thread`, `end_thread`, `domain` and `attributes` hold numbers of the numberings here.
+/// NVTX_EVENTS. `thread`, `end_thread`, `domain` and `attributes` hold numbers of the numberings
+/// here.
 struct Nvtx {
   Outcome outcome;
   model::Strings strings;
@@ -159,8 +164,8 @@ struct Nvtx {
   std::uint64_t unknown_types = 0;
 };
 
-/// A row of CUDA_GRAPH_NODE_EVENTS (CUDA_GRAPH_EVENTS up to schema 3.4): when and on which thread a node was made, or,
-/// of a node of an instantiated graph, which one it was cloned from.
+/// A row of CUDA_GRAPH_NODE_EVENTS (CUDA_GRAPH_EVENTS up to schema 3.4): when and on which thread a
+/// node was made, or, of a node of an instantiated graph, which one it was cloned from.
 struct NodeEvent {
   std::uint64_t id = 0, original = 0;  ///< original 0: not a clone
   std::int64_t at_ns = 0;
@@ -180,13 +185,15 @@ struct NodeEvent {
 [[nodiscard]] std::vector<NodeEvent> read_node_events(const Source& source, Scanned& scanned);
 [[nodiscard]] Nvtx read_nvtx(const Source& source);
 
-/// Brings ranges into the order of their starts, equal ones by descending end (the outer one first), then as they came.
-/// O(n) when they are sorted already, O(n + k log k) when k are out of place. Exports are nearly sorted.
+/// Brings ranges into the order of their starts, equal ones by descending end (the outer one
+/// first), then as they came. O(n) when they are sorted already, O(n + k log k) when k are out of
+/// place. Exports are nearly sorted.
 void order_ranges(std::vector<model::Range>& ranges);
 
 /// The table when it exists, with an error in `outcome` when one of the columns is missing.
 [[nodiscard]] const Table* usable_table(const Source& source, std::string_view name,
-                                        std::initializer_list<std::string_view> columns, Outcome& outcome);
+                                        std::initializer_list<std::string_view> columns,
+                                        Outcome& outcome);
 inline void bad_row(Outcome& outcome, const char* reason) {
   if (outcome.bad_rows++ == 0) outcome.bad_reason = reason;
 }

@@ -27,7 +27,8 @@ namespace {
 // sample.
 //
 //   GPU_METRICS              timestamp, typeId (its lowest byte is the GPU), metricId, value
-//   TARGET_INFO_GPU_METRICS  typeId, metricId, metricName: "SMs Active [Throughput %]", "SYS Clock Frequency [MHz]"
+//   TARGET_INFO_GPU_METRICS  typeId, metricId, metricName: "SMs Active [Throughput %]", "SYS Clock
+//   Frequency [MHz]"
 //
 // A sample ends at its time stamp and begins where the one before it ended. Percentages are whole
 // numbers.
@@ -58,7 +59,8 @@ model::SampledMetric described(std::string_view text) {
   };
   const auto bracket = text.find('[');
   const std::string_view name = base::trim(text.substr(0, bracket));
-  const std::string_view unit = bracket == std::string_view::npos ? std::string_view() : text.substr(bracket);
+  const std::string_view unit =
+      bracket == std::string_view::npos ? std::string_view() : text.substr(bracket);
   model::SampledMetric metric;
   metric.name = base::printable(name);
   metric.kind = SampleKind::kMean;
@@ -112,7 +114,8 @@ class Collecting {
       samples.source = "nsys GPU metrics";
       samples.other_clock = true;  // of the GPU's timer, converted: activity tells what that left
       std::vector<std::int64_t> lengths;
-      for (std::size_t i = 1; i < one.ends.size(); ++i) lengths.push_back(one.ends[i] - one.ends[i - 1]);
+      for (std::size_t i = 1; i < one.ends.size(); ++i)
+        lengths.push_back(one.ends[i] - one.ends[i - 1]);
       if (lengths.empty()) continue;
       const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
       std::nth_element(lengths.begin(), middle, lengths.end());
@@ -149,20 +152,25 @@ GpuMetrics read_gpu_metrics(const Source& source) {
   const Table* names = source.find("TARGET_INFO_GPU_METRICS");
   if (table == nullptr || names == nullptr) return out;
   Collecting fresh, collecting;
-  const auto name = [&](const Value* row) { fresh.name(row[0].as_int(), row[1].as_int(), row[2].text()); };
+  const auto name = [&](const Value* row) {
+    fresh.name(row[0].as_int(), row[1].as_int(), row[2].text());
+  };
   const Scanned described = source.scan(
       *names, "typeId metricId metricName", [](std::size_t) {}, name);
   const auto restart = [&](std::size_t) {
     collecting = fresh;
     out.outcome.bad_rows = 0;
   };
-  out.outcome.scanned = source.scan(*table, "timestamp typeId metricId value", restart, [&](const Value* row) {
-    if (!row[0].integer() || !row[1].integer() || !row[2].integer() || std::abs(row[0].bits) > std::int64_t{1} << 60 ||
-        !std::isfinite(row[3].as_double()))
-      return bad_row(out.outcome, "not a number");
-    collecting.add(row[1].bits, row[0].bits, row[2].bits, static_cast<float>(row[3].as_double()), out.outcome);
-  });
-  if (described.damage && !out.outcome.scanned.damage) out.outcome.scanned.damage = described.damage;
+  out.outcome.scanned =
+      source.scan(*table, "timestamp typeId metricId value", restart, [&](const Value* row) {
+        if (!row[0].integer() || !row[1].integer() || !row[2].integer() ||
+            std::abs(row[0].bits) > std::int64_t{1} << 60 || !std::isfinite(row[3].as_double()))
+          return bad_row(out.outcome, "not a number");
+        collecting.add(row[1].bits, row[0].bits, row[2].bits,
+                       static_cast<float>(row[3].as_double()), out.outcome);
+      });
+  if (described.damage && !out.outcome.scanned.damage)
+    out.outcome.scanned.damage = described.damage;
   out.streams = collecting.take();
   return out;
 }
@@ -170,20 +178,23 @@ GpuMetrics read_gpu_metrics(const Source& source) {
 /// Hands the streams over, with what is known of their GPUs.
 void add_gpu_metrics(GpuMetrics&& from, const std::vector<Gpu>& gpus, model::Session& session) {
   for (GpuMetrics::Stream& stream : from.streams) {
-    const auto gpu = std::ranges::find_if(gpus, [&](const Gpu& each) { return each.id == stream.gpu; });
+    const auto gpu =
+        std::ranges::find_if(gpus, [&](const Gpu& each) { return each.id == stream.gpu; });
     if (gpu != gpus.end()) {
       stream.samples.uuid = gpu->uuid;
       stream.samples.name = gpu->name;
       stream.samples.chip = gpu->chip;
     }
     for (std::uint32_t i = 0; i < session.devices.size() && !stream.samples.uuid.empty(); ++i)
-      if (session.strings.view(session.devices[i].uuid) == stream.samples.uuid) stream.samples.device = i;
+      if (session.strings.view(session.devices[i].uuid) == stream.samples.uuid)
+        stream.samples.device = i;
     session.samples.push_back(std::move(stream.samples));
   }
   if (from.outcome.bad_rows > 0)
-    session.losses.push_back({"damaged_samples", from.outcome.bad_rows,
-                              "GPU_METRICS: " + base::counted(from.outcome.bad_rows, "row was", "rows were") +
-                                  " left out: " + from.outcome.bad_reason + "."});
+    session.losses.push_back(
+        {"damaged_samples", from.outcome.bad_rows,
+         "GPU_METRICS: " + base::counted(from.outcome.bad_rows, "row was", "rows were") +
+             " left out: " + from.outcome.bad_reason + "."});
 }
 
 // CPU samples of an export: COMPOSITE_EVENTS (one a sample, with its thread) and
@@ -212,7 +223,8 @@ std::int64_t interval_of(const std::vector<CpuSamples::Sample>& by_thread) {
   std::vector<std::int64_t> gaps;
   for (std::size_t i = 1; i < by_thread.size(); ++i) {
     const std::int64_t gap = by_thread[i].start_ns - by_thread[i - 1].start_ns;
-    if (by_thread[i].thread == by_thread[i - 1].thread && gap > 0 && gap < kAsleep) gaps.push_back(gap);
+    if (by_thread[i].thread == by_thread[i - 1].thread && gap > 0 && gap < kAsleep)
+      gaps.push_back(gap);
   }
   if (gaps.empty()) return kUsual;
   const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
@@ -228,7 +240,8 @@ CpuSamples read_cpu_samples(const Source& source) {
   out.scans.push_back(source.scan(
       *events, "id start globalTid", [&](std::size_t) { out.samples.clear(); },
       [&](const Value* row) {
-        out.samples.push_back({row[0].as_int(), row[1].as_int(), static_cast<std::uint64_t>(row[2].as_int())});
+        out.samples.push_back(
+            {row[0].as_int(), row[1].as_int(), static_cast<std::uint64_t>(row[2].as_int())});
       }));
   out.scans.push_back(source.scan(
       *chains, "id stackDepth symbol module", [&](std::size_t) { out.frames.clear(); },
@@ -259,9 +272,11 @@ void add_cpu_samples(CpuSamples read, model::Session& session) {
   cpu.interval_ns = interval_of(read.samples);
   cpu.unwinding = "Nsight Systems";
   cpu.switches = false;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> threads;  // process and thread id: place
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      threads;  // process and thread id: place
   for (std::uint32_t i = 0; i < session.threads.size(); ++i)
-    threads.emplace(std::pair(session.processes[session.threads[i].process].pid, session.threads[i].tid), i);
+    threads.emplace(
+        std::pair(session.processes[session.threads[i].process].pid, session.threads[i].tid), i);
   const auto text = [&](std::int64_t id) { return session.strings.intern(read.names[id]); };
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> frames;    // symbol and module
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stacks;  // parent and frame
@@ -275,24 +290,28 @@ void add_cpu_samples(CpuSamples read, model::Session& session) {
       cpu.threads.push_back({pid, tid, 0, known == threads.end() ? model::kNone : known->second});
     }
     std::uint32_t stack = model::kNone;
-    auto frame = std::lower_bound(read.frames.begin(), read.frames.end(), sample.id,
-                                  [](const CpuSamples::Frame& each, std::int64_t id) { return each.sample < id; });
+    auto frame = std::lower_bound(
+        read.frames.begin(), read.frames.end(), sample.id,
+        [](const CpuSamples::Frame& each, std::int64_t id) { return each.sample < id; });
     for (; frame != read.frames.end() && frame->sample == sample.id; ++frame) {
-      const auto [at, added] =
-          frames.emplace(std::pair(frame->symbol, frame->module), static_cast<std::uint32_t>(cpu.frames.size()));
+      const auto [at, added] = frames.emplace(std::pair(frame->symbol, frame->module),
+                                              static_cast<std::uint32_t>(cpu.frames.size()));
       if (added) {
         model::CpuFrame& made = cpu.frames.emplace_back();
         made.name = text(frame->symbol);
         made.module = text(frame->module);
       }
-      const auto [place, fresh] =
-          stacks.emplace(std::pair(stack, at->second), static_cast<std::uint32_t>(cpu.stacks.size()));
+      const auto [place, fresh] = stacks.emplace(std::pair(stack, at->second),
+                                                 static_cast<std::uint32_t>(cpu.stacks.size()));
       if (fresh) cpu.stacks.push_back({stack, at->second});
       stack = place->second;
     }
-    cpu.samples.push_back({sample.start_ns, static_cast<std::uint32_t>(cpu.threads.size() - 1), stack});
-    if (session.ranges.empty() && session.launches.empty()) {  // nothing else tells when the program ran
-      session.begin_ns = cpu.samples.size() == 1 ? sample.start_ns : std::min(session.begin_ns, sample.start_ns);
+    cpu.samples.push_back(
+        {sample.start_ns, static_cast<std::uint32_t>(cpu.threads.size() - 1), stack});
+    if (session.ranges.empty() &&
+        session.launches.empty()) {  // nothing else tells when the program ran
+      session.begin_ns =
+          cpu.samples.size() == 1 ? sample.start_ns : std::min(session.begin_ns, sample.start_ns);
       session.end_ns = std::max(session.end_ns, sample.start_ns + cpu.interval_ns);
     }
   }
@@ -303,9 +322,10 @@ constexpr char kFileHead[] = "SQLite format 3";
 /// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and
 /// NVTX_EVENTS.
 bool is_ours(std::string_view table) {
-  return table == "NVTX_EVENTS" || table == "StringIds" || table == "EXPORT_META_DATA" || table == "META_DATA_EXPORT" ||
-         table == "CUDA_GRAPH_NODE_EVENTS" || table == "COMPOSITE_EVENTS" ||
-         table.starts_with("CUPTI_ACTIVITY_KIND_") || table.starts_with("TARGET_INFO_");
+  return table == "NVTX_EVENTS" || table == "StringIds" || table == "EXPORT_META_DATA" ||
+         table == "META_DATA_EXPORT" || table == "CUDA_GRAPH_NODE_EVENTS" ||
+         table == "COMPOSITE_EVENTS" || table.starts_with("CUPTI_ACTIVITY_KIND_") ||
+         table.starts_with("TARGET_INFO_");
 }
 
 bool has_ours(const Source& source) {
@@ -340,9 +360,10 @@ void note_unknown_tables(const Source& source, model::Session& session) {
 
 base::Result<model::Session> read_source(const Source& source, const Options& options) {
   if (!has_ours(source)) {
-    return base::fail(base::Code::kBadData,
-                      "a SQLite database, but not of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
-                      source.path().string(), "Give a file that `nsys export --type sqlite` wrote.");
+    return base::fail(
+        base::Code::kBadData,
+        "a SQLite database, but not of Nsight Systems: no NVTX_EVENTS, no CUPTI tables",
+        source.path().string(), "Give a file that `nsys export --type sqlite` wrote.");
   }
   // Two tables hold nearly all rows: more than four threads wait for memory.
   const int workers = base::worker_count(options.threads, 4);
@@ -371,7 +392,8 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
     parts.strings.read(source, strings_scan);
     parts.target = read_target(source, parts.strings);
   });
-  base::parallel_for(tasks.size(), workers, [&](std::size_t i) { tasks[i](); });  // the large ones first
+  base::parallel_for(tasks.size(), workers,
+                     [&](std::size_t i) { tasks[i](); });  // the large ones first
   for (const Outcome* outcome : parts.outcomes())
     if (outcome->error) return tl::make_unexpected(*outcome->error);
   const std::string product = parts.target.product, schema = parts.target.schema;
@@ -379,7 +401,8 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   const std::vector<Gpu> gpus = parts.target.gpus;
   name_cpu_samples(parts.strings, samples);
   model::Session session = assemble(std::move(parts), workers);
-  session.sources.push_back({source.path().string(), "nsys-sqlite", product, schema, model::Maker::kNsys});
+  session.sources.push_back(
+      {source.path().string(), "nsys-sqlite", product, schema, model::Maker::kNsys});
   const auto damaged = [&](const Scanned& scan, const char* what) {
     if (!scan.damage) return;
     session.losses.push_back({"damaged_table", 0, std::string(what) + ": " + scan.damage->what});
@@ -387,41 +410,48 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   damaged(metrics.outcome.scanned, "GPU_METRICS: damaged, the rest of the samples is missing");
   add_gpu_metrics(std::move(metrics), gpus, session);
   damaged(strings_scan, "StringIds: damaged, names are missing");
-  for (const Scanned& scan : samples.scans) damaged(scan, "CPU samples: damaged, the rest is missing");
+  for (const Scanned& scan : samples.scans)
+    damaged(scan, "CPU samples: damaged, the rest is missing");
   add_cpu_samples(std::move(samples), session);
   damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
   note_unknown_tables(source, session);
-  for (const Scanned& scan : small_scans) damaged(scan, "a table that describes the machine is damaged");
+  for (const Scanned& scan : small_scans)
+    damaged(scan, "a table that describes the machine is damaged");
   return session;
 }
 
 }  // namespace
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
-  if (head.size() < sizeof kFileHead || std::memcmp(head.data(), kFileHead, sizeof kFileHead) != 0) return false;
+  if (head.size() < sizeof kFileHead || std::memcmp(head.data(), kFileHead, sizeof kFileHead) != 0)
+    return false;
   const auto source = Source::open(path);
   return !source || has_ours(*source);  // a damaged one is for read() to explain
 }
 
-static base::Result<model::Session> read(const std::filesystem::path& path, const Options& options) {
+static base::Result<model::Session> read(const std::filesystem::path& path,
+                                         const Options& options) {
   auto source = Source::open(path);
   if (!source) {
     base::Error error = source.error();
     if (error.hint.empty() && error.code == base::Code::kBadData)
-      error.hint = "Check that the file was copied whole, or export it again with `nsys export --type sqlite`.";
+      error.hint =
+          "Check that the file was copied whole, or export it again with `nsys export --type "
+          "sqlite`.";
     return tl::make_unexpected(std::move(error));
   }
   return read_source(*source, options);
 }
 
-base::Result<model::Session> read_through_library(const std::filesystem::path& path, const Options& options) {
+base::Result<model::Session> read_through_library(const std::filesystem::path& path,
+                                                  const Options& options) {
   auto source = TRY(Source::open(path));
   source.forget_pages();
   return read_source(source, options);
 }
 
-const Reader kReader{
-    "nsys-sqlite", sniff, read,
-    [](const std::filesystem::path& path, const Options&) -> base::Result<std::filesystem::path> { return path; }};
+const Reader kReader{"nsys-sqlite", sniff, read,
+                     [](const std::filesystem::path& path,
+                        const Options&) -> base::Result<std::filesystem::path> { return path; }};
 
 }  // namespace rangescope::read::nsys_sqlite

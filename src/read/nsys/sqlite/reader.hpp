@@ -1,4 +1,5 @@
-// Reader of Nsight Systems' SQLite exports, every schema from before 2022 to 3.25 (docs/formats/nsys-sqlite.md).
+// Reader of Nsight Systems' SQLite exports, every schema from before 2022 to 3.25
+// (docs/formats/nsys-sqlite.md).
 #pragma once
 
 #include "read/reader.hpp"

@@ -50,12 +50,15 @@ std::string nsys_name(const model::Session& s, const model::Range& range) {
 }
 
 bool contains(const model::Session& s, const model::Range& range, const model::Launch& launch) {
-  return range.thread == launch.thread && range.start_ns <= launch.start_ns && launch.end_ns <= range.end_ns &&
-         range.end_thread == model::kNone && s.threads[range.thread].process == s.threads[launch.thread].process;
+  return range.thread == launch.thread && range.start_ns <= launch.start_ns &&
+         launch.end_ns <= range.end_ns && range.end_thread == model::kNone &&
+         s.threads[range.thread].process == s.threads[launch.thread].process;
 }
 
-/// nvtx_kern_sum: (range, tid, kernel) -> instances, nanoseconds. Brute force: every range against every kernel.
-using KernSum = std::map<std::tuple<std::string, std::string, std::string>, std::pair<std::int64_t, std::int64_t>>;
+/// nvtx_kern_sum: (range, tid, kernel) -> instances, nanoseconds. Brute force: every range against
+/// every kernel.
+using KernSum = std::map<std::tuple<std::string, std::string, std::string>,
+                         std::pair<std::int64_t, std::int64_t>>;
 KernSum kern_sum(const model::Session& s) {
   KernSum sums;
   for (const model::Kernel& kernel : s.kernels) {
@@ -127,14 +130,16 @@ TEST_P(Stats, PushPopTimesEqualNsysStats) {
 
 INSTANTIATE_TEST_SUITE_P(Recorded, Stats, ::testing::Values("zoo", "work", "autograd", "mp"));
 
-/// Regions of the default domain by path, counted by brute force: a range's parents are the ranges around it.
+/// Regions of the default domain by path, counted by brute force: a range's parents are the ranges
+/// around it.
 std::map<std::string, std::pair<std::int64_t, std::int64_t>> truth_of(const model::Session& s) {
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> counted;
   const auto path = [&](const model::Range& range) {
     std::string out;
     for (const model::Range& other : s.ranges) {
-      if (other.thread == range.thread && other.domain == 0 && other.kind == model::RangeKind::kPushPop &&
-          other.start_ns <= range.start_ns && range.end_ns <= other.end_ns) {
+      if (other.thread == range.thread && other.domain == 0 &&
+          other.kind == model::RangeKind::kPushPop && other.start_ns <= range.start_ns &&
+          range.end_ns <= other.end_ns) {
         out += (out.empty() ? "" : " > ") + text(s, other.name);
       }
     }
@@ -148,10 +153,11 @@ std::map<std::string, std::pair<std::int64_t, std::int64_t>> truth_of(const mode
       region.second += contains(s, range, s.launches[kernel.launch]) ? 1 : 0;
   }
   for (const model::Kernel& kernel : s.kernels) {
-    const bool inside = std::any_of(s.ranges.begin(), s.ranges.end(), [&](const model::Range& range) {
-      return range.domain == 0 && range.kind == model::RangeKind::kPushPop &&
-             contains(s, range, s.launches[kernel.launch]);
-    });
+    const bool inside =
+        std::any_of(s.ranges.begin(), s.ranges.end(), [&](const model::Range& range) {
+          return range.domain == 0 && range.kind == model::RangeKind::kPushPop &&
+                 contains(s, range, s.launches[kernel.launch]);
+        });
     if (!inside) counted["(none)"].second += 1;
   }
   return counted;
@@ -199,7 +205,8 @@ TEST(NsysSqlite, GraphNodesKnowWhereTheyWereCaptured) {
     const model::GraphNode& node = s.graph_nodes[kernel.graph_node];
     ASSERT_NE(node.captured_path, model::kNone);
     std::string path;
-    for (const model::OpenRange& range : s.captured_paths[node.captured_path]) path += "/" + text(s, range.name);
+    for (const model::OpenRange& range : s.captured_paths[node.captured_path])
+      path += "/" + text(s, range.name);
     EXPECT_EQ(path, "/graph_capture/captured_layer");
     EXPECT_EQ(s.launches[kernel.launch].kind, model::LaunchKind::kGraph);
   }
@@ -268,7 +275,8 @@ TEST(NsysSqlite, TwoProcessesKeepTheirCorrelationIdsApart) {
   EXPECT_EQ(s.devices[0].uuid, s.devices[1].uuid);
   for (const model::Kernel& kernel : s.kernels) {
     ASSERT_NE(kernel.launch, model::kNone);
-    EXPECT_EQ(s.threads[s.launches[kernel.launch].thread].process, s.streams[kernel.stream].process);
+    EXPECT_EQ(s.threads[s.launches[kernel.launch].thread].process,
+              s.streams[kernel.stream].process);
   }
 }
 
@@ -278,7 +286,8 @@ TEST(NsysSqlite, RangesWithoutAnyGpu) {
   EXPECT_TRUE(s.kernels.empty());
   EXPECT_EQ(s.sources.at(0).schema, "3.0.0");
   std::size_t handed_over = 0;
-  for (const model::Range& range : s.ranges) handed_over += range.end_thread != model::kNone ? 1 : 0;
+  for (const model::Range& range : s.ranges)
+    handed_over += range.end_thread != model::kNone ? 1 : 0;
   EXPECT_EQ(handed_over, 5u);
 }
 

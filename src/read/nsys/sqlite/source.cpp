@@ -12,9 +12,10 @@ std::string quote_name(std::string_view name) {
 }
 
 /// Columns of a table as SQLite knows them; sets `plain` to what the page decoder may assume.
-base::Result<void> read_columns(const base::Database& database, Table& table, std::string_view sql) {
-  auto query =
-      TRY(database.prepare("select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?)"));
+base::Result<void> read_columns(const base::Database& database, Table& table,
+                                std::string_view sql) {
+  auto query = TRY(database.prepare(
+      "select name, type, \"notnull\", dflt_value, pk, hidden from pragma_table_xinfo(?)"));
   query.bind(1, table.name);
   int keys = 0;
   bool generated = false;
@@ -27,11 +28,13 @@ base::Result<void> read_columns(const base::Database& database, Table& table, st
     column.name = query.text(0);
     const std::string type = base::lower(query.text(1));
     const bool integer_affinity = type.find("int") != std::string::npos;
-    const bool text_affinity = type.find("char") != std::string::npos || type.find("clob") != std::string::npos ||
+    const bool text_affinity = type.find("char") != std::string::npos ||
+                               type.find("clob") != std::string::npos ||
                                type.find("text") != std::string::npos;
-    column.real = !integer_affinity && !text_affinity &&
-                  (type.find("real") != std::string::npos || type.find("floa") != std::string::npos ||
-                   type.find("doub") != std::string::npos);
+    column.real =
+        !integer_affinity && !text_affinity &&
+        (type.find("real") != std::string::npos || type.find("floa") != std::string::npos ||
+         type.find("doub") != std::string::npos);
     column.has_default = !query.is_null(3) && base::lower(query.text(3)) != "null";
     generated |= query.integer(5) != 0;
     const bool is_key = query.integer(4) != 0;
@@ -44,12 +47,13 @@ base::Result<void> read_columns(const base::Database& database, Table& table, st
     if (keys != 1) column.rowid = false;
     if (column.rowid) key = &column;
   }
-  // "integer primary key desc" is not an alias of the rowid (a bug that SQLite keeps). WITHOUT ROWID tables have
-  // another kind of page, which the decoder refuses by itself.
+  // "integer primary key desc" is not an alias of the rowid (a bug that SQLite keeps). WITHOUT
+  // ROWID tables have another kind of page, which the decoder refuses by itself.
   const std::string lowered = base::lower(sql);
   const std::size_t primary = lowered.find("primary key");
-  const bool descending_key = key != nullptr && primary != std::string::npos &&
-                              base::trim(std::string_view(lowered).substr(primary + 11)).starts_with("desc");
+  const bool descending_key =
+      key != nullptr && primary != std::string::npos &&
+      base::trim(std::string_view(lowered).substr(primary + 11)).starts_with("desc");
   table.plain = table.root != 0 && !generated && !descending_key;
   return {};
 }
@@ -67,7 +71,8 @@ base::Result<Source> Source::open(const std::filesystem::path& path) {
   auto database = TRY(base::Database::open_readonly(path));
   Source source;
   source.path_ = path;
-  auto query = TRY(database.prepare("select name, rootpage, sql from sqlite_master where type = 'table'"));
+  auto query =
+      TRY(database.prepare("select name, rootpage, sql from sqlite_master where type = 'table'"));
   for (;;) {
     auto row = TRY(query.step());
     if (!row) break;

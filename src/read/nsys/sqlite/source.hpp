@@ -1,8 +1,9 @@
 // The tables of an export: which there are, which columns they have, and how to walk their rows.
 //
-// Nothing is known in advance: tables appear in an export only when they have rows, and columns come and go with the
-// schema version (docs/formats/nsys-sqlite.md). Tables and columns are asked of SQLite; rows come from the pages
-// directly (btree.hpp) wherever the file is plain, and through the SQLite library otherwise.
+// Nothing is known in advance: tables appear in an export only when they have rows, and columns
+// come and go with the schema version (docs/formats/nsys-sqlite.md). Tables and columns are asked
+// of SQLite; rows come from the pages directly (btree.hpp) wherever the file is plain, and through
+// the SQLite library otherwise.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,8 @@ struct Scanned {
 
 class Source {
  public:
-  /// Opens and reads the schema. kNoInput; kBadData when it is no database or its schema cannot be read.
+  /// Opens and reads the schema. kNoInput; kBadData when it is no database or its schema cannot be
+  /// read.
   [[nodiscard]] static base::Result<Source> open(const std::filesystem::path& path);
 
   [[nodiscard]] const Table* find(std::string_view name) const;
@@ -54,16 +56,18 @@ class Source {
   /// For tests: read everything through the library.
   void forget_pages() { mapping_.reset(); }
 
-  /// Walks all rows of `table`: `row(const Value*)` gets `columns` ("start end globalTid") in the given order, NULL for
-  /// those that the table lacks. `restart(rows)` is called before the first row with a guess at their number, and again
-  /// when pages were not plain and it starts over through the library: forget what came so far. Safe to call from
-  /// several threads.
+  /// Walks all rows of `table`: `row(const Value*)` gets `columns` ("start end globalTid") in the
+  /// given order, NULL for those that the table lacks. `restart(rows)` is called before the first
+  /// row with a guess at their number, and again when pages were not plain and it starts over
+  /// through the library: forget what came so far. Safe to call from several threads.
   template <class Restart, class Row>
-  [[nodiscard]] Scanned scan(const Table& table, std::string_view columns, Restart&& restart, Row&& row) const;
+  [[nodiscard]] Scanned scan(const Table& table, std::string_view columns, Restart&& restart,
+                             Row&& row) const;
 
  private:
   [[nodiscard]] static std::vector<Wanted> wanted(const Table& table, std::string_view columns);
-  [[nodiscard]] static base::Result<base::Statement> select(const base::Database& database, const Table& table,
+  [[nodiscard]] static base::Result<base::Statement> select(const base::Database& database,
+                                                            const Table& table,
                                                             std::string_view columns);
   static void load(const base::Statement& statement, std::vector<Value>& row);
 
@@ -73,7 +77,8 @@ class Source {
 };
 
 template <class Restart, class Row>
-Scanned Source::scan(const Table& table, std::string_view columns, Restart&& restart, Row&& row) const {
+Scanned Source::scan(const Table& table, std::string_view columns, Restart&& restart,
+                     Row&& row) const {
   Scanned result;
   const std::vector<Wanted> want = wanted(table, columns);
   if (mapping_ != nullptr && table.plain) {

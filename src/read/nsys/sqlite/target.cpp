@@ -10,7 +10,8 @@ namespace {
 
 /// Small tables: read whole, in place; damage inside one of them is remembered, not fatal.
 template <class Row>
-void each(const Source& source, Target& target, std::string_view name, std::string_view columns, Row&& row) {
+void each(const Source& source, Target& target, std::string_view name, std::string_view columns,
+          Row&& row) {
   const Table* table = source.find(name);
   if (table == nullptr) return;
   target.scans.push_back(source.scan(
@@ -22,7 +23,8 @@ void read_meta(const Source& source, Target& target) {
   for (const char* name : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
     each(source, target, name, "name value", [&](const Value* row) {
       const std::string_view key = row[0].text(), value = row[1].text();
-      if (key == "EXPORT_PRODUCT_VERSION") target.product = "Nsight Systems " + base::printable(value);
+      if (key == "EXPORT_PRODUCT_VERSION")
+        target.product = "Nsight Systems " + base::printable(value);
       if (key == "EXPORT_SCHEMA_VERSION") target.schema = base::printable(value);
       if (key == "EXPORT_PARAM_TIME_SHIFT") shift = base::to_int(value).value_or(0);
     });
@@ -33,13 +35,15 @@ void read_meta(const Source& source, Target& target) {
     target.clock.anchor_ns = shift;
     target.clock.anchor_unix_ns = row[0].bits;
   });
-  each(source, target, "ANALYSIS_DETAILS", "duration",
-       [&](const Value* row) { target.duration_ns = std::max(target.duration_ns, row[0].as_int()); });
+  each(source, target, "ANALYSIS_DETAILS", "duration", [&](const Value* row) {
+    target.duration_ns = std::max(target.duration_ns, row[0].as_int());
+  });
 }
 
 void read_names(const Source& source, const StringIds& strings, Target& target) {
   each(source, target, "PROCESSES", "globalPid name", [&](const Value* row) {
-    if (row[0].integer()) target.processes.emplace(process_of(row[0].bits), std::string(row[1].text()));
+    if (row[0].integer())
+      target.processes.emplace(process_of(row[0].bits), std::string(row[1].text()));
   });
   each(source, target, "ThreadNames", "globalTid nameId", [&](const Value* row) {
     if (!row[0].integer() || !row[1].integer()) return;
@@ -55,7 +59,8 @@ std::uint64_t positive(const Value& value) {
 void read_gpus(const Source& source, Target& target) {
   const bool recent = source.find("TARGET_INFO_GPU") != nullptr;
   each(source, target, recent ? "TARGET_INFO_GPU" : "TARGET_INFO_CUDA_GPU",
-       "id gpuId cuDevice name uuid busLocation chipName computeMajor computeMinor smCount totalMemory l2CacheSize "
+       "id gpuId cuDevice name uuid busLocation chipName computeMajor computeMinor smCount "
+       "totalMemory l2CacheSize "
        "clockRate memoryBandwidth",
        [&](const Value* row) {
          Gpu gpu;
@@ -76,26 +81,31 @@ void read_gpus(const Source& source, Target& target) {
        });
   each(source, target, "TARGET_INFO_CUDA_DEVICE", "pid cudaId gpuId", [&](const Value* row) {
     if (!row[0].integer() || !row[1].integer() || !row[2].integer()) return;
-    target.gpu_of.emplace(
-        std::pair(static_cast<std::uint32_t>(row[0].bits & 0xffffff), static_cast<std::uint32_t>(row[1].bits)),
-        row[2].bits);
+    target.gpu_of.emplace(std::pair(static_cast<std::uint32_t>(row[0].bits & 0xffffff),
+                                    static_cast<std::uint32_t>(row[1].bits)),
+                          row[2].bits);
   });
 }
 
 /// CUpti_ActivityStreamFlag: 1 default, 2 non-blocking, 3 null.
 void read_streams(const Source& source, Target& target) {
   constexpr model::StreamKind kKinds[] = {model::StreamKind::kUnknown, model::StreamKind::kBlocking,
-                                          model::StreamKind::kNonBlocking, model::StreamKind::kLegacyDefault};
-  each(source, target, "TARGET_INFO_CUDA_STREAM", "processId contextId streamId flag", [&](const Value* row) {
-    const std::int64_t flag = row[3].as_int();
-    const bool is_known = flag >= 0 && flag < std::ssize(kKinds);
-    if (!is_known || !row[0].integer() || !row[1].integer() || !row[2].integer()) return;
-    const auto number = [&](std::size_t column) { return static_cast<std::uint32_t>(row[column].bits); };
-    target.streams.push_back({number(0), number(1), number(2), kKinds[flag]});
-  });
+                                          model::StreamKind::kNonBlocking,
+                                          model::StreamKind::kLegacyDefault};
+  each(source, target, "TARGET_INFO_CUDA_STREAM", "processId contextId streamId flag",
+       [&](const Value* row) {
+         const std::int64_t flag = row[3].as_int();
+         const bool is_known = flag >= 0 && flag < std::ssize(kKinds);
+         if (!is_known || !row[0].integer() || !row[1].integer() || !row[2].integer()) return;
+         const auto number = [&](std::size_t column) {
+           return static_cast<std::uint32_t>(row[column].bits);
+         };
+         target.streams.push_back({number(0), number(1), number(2), kKinds[flag]});
+       });
 }
 
-/// nsys tells of lost events only in its own log, which the export keeps. Severity 2 is a warning, 3 an error.
+/// nsys tells of lost events only in its own log, which the export keeps. Severity 2 is a warning,
+/// 3 an error.
 void read_diagnostics(const Source& source, Target& target) {
   each(source, target, "DIAGNOSTIC_EVENT", "severity text", [&](const Value* row) {
     const std::int64_t severity = row[0].as_int();
@@ -122,11 +132,14 @@ const Gpu* Target::gpu(std::uint32_t pid, std::uint32_t ordinal) const {
     const auto found = std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.id == id; });
     return found == gpus.end() ? nullptr : &*found;
   };
-  if (const auto found = gpu_of.find({pid, ordinal}); found != gpu_of.end()) return by_id(found->second);
+  if (const auto found = gpu_of.find({pid, ordinal}); found != gpu_of.end())
+    return by_id(found->second);
   if (!gpu_of.empty()) return nullptr;
-  const auto found = std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.cuda_ordinal == ordinal; });
+  const auto found =
+      std::ranges::find_if(gpus, [&](const Gpu& gpu) { return gpu.cuda_ordinal == ordinal; });
   if (found != gpus.end()) return &*found;
-  const bool ordinals = std::ranges::any_of(gpus, [](const Gpu& gpu) { return gpu.cuda_ordinal >= 0; });
+  const bool ordinals =
+      std::ranges::any_of(gpus, [](const Gpu& gpu) { return gpu.cuda_ordinal >= 0; });
   return ordinals ? nullptr : by_id(ordinal);
 }
 

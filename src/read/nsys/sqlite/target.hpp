@@ -1,6 +1,7 @@
 // What an export tells about the machine and itself: product, clock, processes, threads, GPUs.
 //
-// TARGET_INFO_SYSTEM_ENV and the environment in META_DATA_CAPTURE are never read: they hold secrets.
+// TARGET_INFO_SYSTEM_ENV and the environment in META_DATA_CAPTURE are never read: they hold
+// secrets.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct Target {
   std::map<std::uint64_t, std::string> processes;  ///< process -> executable
   std::map<std::uint64_t, std::string> threads;    ///< globalTid -> name
   std::vector<Gpu> gpus;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> gpu_of;  ///< (pid, CUDA ordinal) -> Gpu::id
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t>
+      gpu_of;  ///< (pid, CUDA ordinal) -> Gpu::id
   std::vector<StreamInfo> streams;
   std::vector<model::Loss> diagnostics;  ///< what nsys itself reports as lost
   std::vector<Scanned> scans;

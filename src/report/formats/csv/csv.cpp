@@ -8,14 +8,17 @@
 namespace rangescope::report {
 namespace {
 
-/// What was measured outside every range: no region, so that only its name and its counters are known.
-void results_row(Sink& sink, const model::KernelMetrics& result, const std::vector<ColumnView>& values, bool verdict) {
+/// What was measured outside every range: no region, so that only its name and its counters are
+/// known.
+void results_row(Sink& sink, const model::KernelMetrics& result,
+                 const std::vector<ColumnView>& values, bool verdict) {
   std::vector<std::string> fields{"", "", "", "", "", "", "result", "", csv_field(result.name), ""};
   for (const ColumnView& value : values) {
     const std::string_view metric = value.tag;
     constexpr std::string_view kMetrics = "metrics.";
-    const auto found = metric.starts_with(kMetrics) ? result.metrics.find(std::string(metric.substr(kMetrics.size())))
-                                                    : result.metrics.end();
+    const auto found = metric.starts_with(kMetrics)
+                           ? result.metrics.find(std::string(metric.substr(kMetrics.size())))
+                           : result.metrics.end();
     const bool known = found != result.metrics.end() && found->second.absent.empty();
     fields.push_back(known ? csv_number(found->second.value) : std::string());
   }
@@ -36,7 +39,8 @@ std::string text_of(std::optional<std::uint32_t> number) {
 
 }  // namespace
 
-base::Result<void> export_csv(const model::Report& report, const model::Session*, const Style& style, Sink& sink) {
+base::Result<void> export_csv(const model::Report& report, const model::Session*,
+                              const Style& style, Sink& sink) {
   std::vector<ColumnView> values;
   if (style.columns.empty()) {
     for (const std::string& name : value_names(report)) values.push_back({name, name, {}, 0});
@@ -65,13 +69,15 @@ base::Result<void> export_csv(const model::Report& report, const model::Session*
                 csv_field(model::path_text(region))};
       for (const ColumnView& value : values) {
         const bool word = value.tag == kBoundTag || value.tag == kSlowestTag;
-        fields.push_back(word ? csv_field(cell(region, value)) : csv_number(model::value_of(region, value.tag)));
+        fields.push_back(word ? csv_field(cell(region, value))
+                              : csv_number(model::value_of(region, value.tag)));
       }
       if (verdict) fields.push_back(csv_field(said_of(report, region.id)));
       csv_row(sink, fields);
     }
   }
-  for (const model::KernelMetrics& result : report.unattributed_results) results_row(sink, result, values, verdict);
+  for (const model::KernelMetrics& result : report.unattributed_results)
+    results_row(sink, result, values, verdict);
   for (const model::Verdict& one : report.verdict) {  // of the run, or of a kernel
     if (!verdict || one.region) continue;
     fields.assign(10 + values.size(), "");

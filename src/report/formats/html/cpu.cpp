@@ -19,11 +19,14 @@ void page_counts(JsonWriter& json, std::string_view name, const std::vector<Flam
 void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json) {
   const Flame flame = flame_of(report, session);
   if (flame.nodes.empty()) return json.null();
-  const auto part = [&](const model::CpuPart& one) { json.line_array(one.kind, one.name, one.ns, one.gpu_idle_ns); };
+  const auto part = [&](const model::CpuPart& one) {
+    json.line_array(one.kind, one.name, one.ns, one.gpu_idle_ns);
+  };
   json.open_line_object();
   json.fields("interval_ns", session.cpu.interval_ns, "shortened", flame.shortened);
   json.open_line_array("names");
-  for (const FlameName& name : flame.names) json.line_array(name.text, static_cast<int>(name.sort), name.module);
+  for (const FlameName& name : flame.names)
+    json.line_array(name.text, static_cast<int>(name.sort), name.module);
   json.close();
   json.open_line_array("nodes");
   for (std::size_t n = 0; n < flame.nodes.size(); ++n) {
@@ -39,7 +42,8 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
     json.open_line_object();
     json.fields("id", region.id, "samples", region.cpu->samples);
     json.open_line_array("split");
-    for (const auto* one : {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
+    for (const auto* one :
+         {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
       part(*one);
     json.close();
     json.open_line_array("parts");

@@ -30,10 +30,12 @@ bool is_sum(const model::Measure& measure) {
   return measure.tag.starts_with("gpu.") && model::adds_up(measure);
 }
 
-/// Of how many occurrences the sums of GPU work are, where the timeline was paused during others; 0 otherwise.
+/// Of how many occurrences the sums of GPU work are, where the timeline was paused during others; 0
+/// otherwise.
 std::int64_t counted_of(const Region& region) {
   if (!region.gpu || !region.gpu->partial || region.occurrences <= 0) return 0;
-  return region.gpu->recorded_occurrences < region.occurrences ? region.gpu->recorded_occurrences : 0;
+  return region.gpu->recorded_occurrences < region.occurrences ? region.gpu->recorded_occurrences
+                                                               : 0;
 }
 
 void values(JsonWriter& json, std::string_view name, const Region& region) {
@@ -42,7 +44,8 @@ void values(JsonWriter& json, std::string_view name, const Region& region) {
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
     auto value = measure.get(region);
-    // As in the terminal: sums of part of the occurrences are those of one; outside ranges part of it is meaningless.
+    // As in the terminal: sums of part of the occurrences are those of one; outside ranges part of
+    // it is meaningless.
     if (value && measure.tag.starts_with("gpu.") && region.gpu && region.gpu->partial) {
       if (region.occurrences <= 0)
         value.reset();
@@ -65,32 +68,37 @@ std::vector<std::string> counters_of(const std::vector<GridCell>& row) {
 void page_kernel_rows(JsonWriter& json, const model::Report& report, std::string_view name,
                       const std::vector<model::KernelRow>& rows, const Grid* counted = nullptr) {
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
-    json.fields("name", row.name, "short", row.label.empty() ? row.short_name : row.label, "calls", row.calls,
-                "total_ns", row.total_ns, "median_ns", row.duration_ns.median, "max_ns", row.duration_ns.max, "share",
-                row.share, "grid", row.shape.grid, "block", row.shape.block, "registers",
-                row.shape.registers_per_thread, "shared",
-                std::int64_t{row.shape.static_shared_bytes} + row.shape.dynamic_shared_bytes, "shapes", row.shapes);
+    json.fields("name", row.name, "short", row.label.empty() ? row.short_name : row.label, "calls",
+                row.calls, "total_ns", row.total_ns, "median_ns", row.duration_ns.median, "max_ns",
+                row.duration_ns.max, "share", row.share, "grid", row.shape.grid, "block",
+                row.shape.block, "registers", row.shape.registers_per_thread, "shared",
+                std::int64_t{row.shape.static_shared_bytes} + row.shape.dynamic_shared_bytes,
+                "shapes", row.shapes);
     if (counted != nullptr && counted->columns.size() > kKernelColumns)
-      json.field("counters", counters_of(counted->rows[static_cast<std::size_t>(&row - rows.data())]));
+      json.field("counters",
+                 counters_of(counted->rows[static_cast<std::size_t>(&row - rows.data())]));
     if (!row.stalls) return;
     json.open_line_object("stalls");
     json.fields("samples", row.stalls->samples, "saves_ns", row.stalls->saves_ns);
     std::vector<model::StallShare> reasons = row.stalls->reasons;
-    std::erase_if(reasons, [](const model::StallShare& each) { return !model::is_stall(each.reason); });
-    json.line_objects("reasons", reasons,
-                      [&](const model::StallShare& each) { json.fields("reason", each.reason, "share", each.share); });
+    std::erase_if(reasons,
+                  [](const model::StallShare& each) { return !model::is_stall(each.reason); });
+    json.line_objects("reasons", reasons, [&](const model::StallShare& each) {
+      json.fields("reason", each.reason, "share", each.share);
+    });
     json.line_objects("lines", row.stalls->lines, [&](const model::StallLine& line) {
-      json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason, "reason_share",
-                  line.reason_share);
-      if (const std::string text = source_text(line, report.run.start_unix_ns); !text.empty()) json.field("text", text);
+      json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason,
+                  "reason_share", line.reason_share);
+      if (const std::string text = source_text(line, report.run.start_unix_ns); !text.empty())
+        json.field("text", text);
     });
     json.close();
   });
 }
 
 void page_region_object(JsonWriter& json, const model::Report& report, const Region& region) {
-  json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path", region.path, "domain",
-              region.domain, "kind", kind_name(region.kind));
+  json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path",
+              region.path, "domain", region.domain, "kind", kind_name(region.kind));
   if (region.module) json.field("module", true);
   if (region.process) json.field("process", region.process);
   if (const auto pid = pid_of(report, region.process)) json.field("pid", pid);
@@ -122,9 +130,12 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
 
 // Where siblings whose names differ by a number only were put together.
 void page_rows(JsonWriter& json, const model::Report& report) {
-  if (std::ranges::none_of(report.rows, [](const model::TableRow& row) { return row.merged.has_value(); })) return;
+  if (std::ranges::none_of(report.rows,
+                           [](const model::TableRow& row) { return row.merged.has_value(); }))
+    return;
   json.line_objects("rows", report.rows, [&](const model::TableRow& row) {
-    json.fields("parent", indexed(row.parent), "depth", row.depth, "siblings", row.siblings, "members", row.members);
+    json.fields("parent", indexed(row.parent), "depth", row.depth, "siblings", row.siblings,
+                "members", row.members);
     if (!row.merged) return;
     json.open_object("region");
     page_region_object(json, report, *row.merged);
@@ -204,8 +215,8 @@ void write_html_data(const model::Report& report, const model::Session* session,
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
     json.open_line_object();
-    json.fields("tag", measure.tag, "title", measure.title, "unit", model::unit_name(measure.unit), "source",
-                measure.source, "formula", measure.formula);
+    json.fields("tag", measure.tag, "title", measure.title, "unit", model::unit_name(measure.unit),
+                "source", measure.source, "formula", measure.formula);
     if (is_sum(measure)) json.field("sum", true);
     json.close();
   }
@@ -213,11 +224,13 @@ void write_html_data(const model::Report& report, const model::Session* session,
   write_processes(json, report.processes);
   json.field("gpus", device_texts(report));
   write_devices(json, report);
-  json.line_objects("regions", report.regions, [&](const Region& region) { page_region_object(json, report, region); });
+  json.line_objects("regions", report.regions,
+                    [&](const Region& region) { page_region_object(json, report, region); });
   page_rows(json, report);
   const Grid counted = kernel_grids(report, report.kernels.size()).kernels;
   json.open_line_array("counter_heads");
-  for (std::size_t i = kKernelColumns; i < counted.columns.size(); ++i) json.text(counted.columns[i].title);
+  for (std::size_t i = kKernelColumns; i < counted.columns.size(); ++i)
+    json.text(counted.columns[i].title);
   json.close();
   page_kernel_rows(json, report, "kernels", report.kernels, &counted);
   work(json, "total", report.total);
@@ -236,7 +249,8 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.close();
 }
 
-base::Result<void> export_html(const model::Report& report, const model::Session* session, const Style&, Sink& sink) {
+base::Result<void> export_html(const model::Report& report, const model::Session* session,
+                               const Style&, Sink& sink) {
   const std::string_view page = html_template();
   const auto place = page.find(kDataPlace);
   if (place == std::string_view::npos)

@@ -42,18 +42,21 @@ model::Session busy_session(std::uint32_t n) {
   session.streams.push_back({.process = 0, .device = 0, .context = 1, .id = 7});
   session.kernel_names.push_back({.demangled = session.strings.intern("gemm<a&b>")});
   session.kernel_shapes.emplace_back();
-  session.ranges.push_back({.start_ns = 0, .end_ns = session.end_ns, .name = session.strings.intern("outer")});
+  session.ranges.push_back(
+      {.start_ns = 0, .end_ns = session.end_ns, .name = session.strings.intern("outer")});
   const auto inner = session.strings.intern("inner");
   for (std::uint32_t i = 0; i < n; ++i) {
     const std::int64_t at = std::int64_t{i} * 100;
     session.ranges.push_back({.start_ns = at, .end_ns = at + 50, .name = inner});
-    session.launches.push_back({.start_ns = at + 10, .end_ns = at + 20, .thread = 0, .correlation = i + 1});
+    session.launches.push_back(
+        {.start_ns = at + 10, .end_ns = at + 20, .thread = 0, .correlation = i + 1});
     session.kernels.push_back({.start_ns = at + 30, .end_ns = at + 90, .launch = i});
   }
   return session;
 }
 
-json timeline_of(const model::Report& report, const model::Session& session, std::uint64_t most = kHtmlItems) {
+json timeline_of(const model::Report& report, const model::Session& session,
+                 std::uint64_t most = kHtmlItems) {
   StringSink sink;
   JsonWriter writer(sink);
   write_html_timeline(report, session, writer, most);
@@ -75,7 +78,8 @@ std::vector<std::uint64_t> numbers(const std::string& text) {
   std::uint64_t value = 0;
   for (const char c : text) {
     if (c == '=') break;
-    const auto digit = std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c);
+    const auto digit =
+        std::string("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c);
     bits = bits << 6 | static_cast<std::uint32_t>(digit);
     have += 6;
     if (have < 8) continue;
@@ -109,7 +113,8 @@ TEST(Html, IsOneFileWithAllNumbers) {
   EXPECT_TRUE(data["timeline"].is_null());
   const json& region = data["regions"][1];
   std::map<std::string, json> values;
-  for (std::size_t i = 0; i < data["measures"].size(); ++i) values[data["measures"][i]["tag"]] = region["v"][i];
+  for (std::size_t i = 0; i < data["measures"].size(); ++i)
+    values[data["measures"][i]["tag"]] = region["v"][i];
   EXPECT_EQ(values["wall_ns.inclusive"], 6e9);
   EXPECT_EQ(values["gpu.busy_ns"], 3.9e9 / 4);  // of four occurrences that were recorded: of each
   EXPECT_EQ(region["each"], true);
@@ -152,8 +157,11 @@ TEST(Html, HasWhatACureSavesAndWhatWasSupposed) {
   const json data = json::parse(embedded(sink.text()));
   EXPECT_EQ(data["verdict"][0]["text"], cured.text);
   EXPECT_EQ(data["verdict"][0]["try"], cured.attempt);
-  EXPECT_EQ(data["verdict"][0]["predicted"],
-            (json{{"before", 800.0}, {"after", 200.0}, {"low", 100.0}, {"high", 300.0}, {"at_most", false}}));
+  EXPECT_EQ(data["verdict"][0]["predicted"], (json{{"before", 800.0},
+                                                   {"after", 200.0},
+                                                   {"low", 100.0},
+                                                   {"high", 300.0},
+                                                   {"at_most", false}}));
   EXPECT_FALSE(data["verdict"][1].contains("predicted"));
   EXPECT_EQ(data["what_if"]["changes"][0]["change"], "copies=0");
   EXPECT_EQ(data["what_if"]["run"]["at_most"], true);
@@ -182,8 +190,8 @@ TEST(HtmlTimeline, LinksKernelsToTheirCalls) {
   EXPECT_EQ(chunk["s"], 30);
   EXPECT_EQ(chunk["e"], 290);
   // delta (zigzag), duration, row, name, lane of the call + 1, distance to the call (zigzag)
-  EXPECT_EQ(numbers(chunk["d"]),
-            (std::vector<std::uint64_t>{0, 60, 0, 3, 1, 40, 200, 60, 0, 3, 1, 40, 200, 60, 0, 3, 1, 40}));
+  EXPECT_EQ(numbers(chunk["d"]), (std::vector<std::uint64_t>{0, 60, 0, 3, 1, 40, 200, 60, 0, 3, 1,
+                                                             40, 200, 60, 0, 3, 1, 40}));
 }
 
 TEST(HtmlTimeline, LevelsStandForEveryItemAndStaySmall) {
@@ -211,7 +219,8 @@ TEST(HtmlTimeline, LevelsStandForEveryItemAndStaySmall) {
 }
 
 TEST(SourceText, IsThatOfTheLineOfSourcesThatAreAsTheyWere) {
-  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "source_text_test";
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / "source_text_test";
   std::filesystem::create_directories(folder);
   const auto written = [&](const char* name) {
     std::ofstream(folder / name) << "first\n  sum += values[i];\nlast";

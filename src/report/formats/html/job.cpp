@@ -1,4 +1,5 @@
-// Ranks of a parallel job for the page: heat map, what each did over time, collectives and messages.
+// Ranks of a parallel job for the page: heat map, what each did over time, collectives and
+// messages.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +20,8 @@ void short_list(JsonWriter& json, std::string_view name, const std::vector<doubl
       json.null();
       continue;
     }
-    const double us = value / 1000, step = us > 0 ? std::pow(10.0, std::floor(std::log10(us)) - 3) : 1;
+    const double us = value / 1000,
+                 step = us > 0 ? std::pow(10.0, std::floor(std::log10(us)) - 3) : 1;
     json.number(step < 1 ? std::round(us / step) / std::round(1 / step) : std::round(us));
   }
   json.close();
@@ -28,13 +30,16 @@ void short_list(JsonWriter& json, std::string_view name, const std::vector<doubl
 void heat(JsonWriter& json, const model::Report& report) {
   std::vector<const model::Region*> largest;
   for (const model::Region& region : report.regions)
-    if (region.ranks && region.domain != "NCCL" && region.domain != "MPI") largest.push_back(&region);
+    if (region.ranks && region.domain != "NCCL" && region.domain != "MPI")
+      largest.push_back(&region);
   const auto size = [](const model::Region* region) {
     return region->ranks->mean_ns * static_cast<double>(region->ranks->count);
   };
-  std::stable_sort(largest.begin(), largest.end(), [&](const auto* a, const auto* b) { return size(a) > size(b); });
+  std::stable_sort(largest.begin(), largest.end(),
+                   [&](const auto* a, const auto* b) { return size(a) > size(b); });
   if (largest.size() > kMostRegions) largest.resize(kMostRegions);
-  std::sort(largest.begin(), largest.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  std::sort(largest.begin(), largest.end(),
+            [](const auto* a, const auto* b) { return a->id < b->id; });
   json.line_objects("heat", largest, [&](const model::Region* region) {
     json.field("region", region->id);
     short_list(json, "own", region->ranks->own_by_rank);
@@ -52,7 +57,8 @@ std::string html_base64(std::string_view bytes) {
     std::uint32_t three = 0;
     for (std::size_t k = 0; k < 3; ++k)
       three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63];
+    for (std::size_t k = 0; k < 4; ++k)
+      out += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63];
   }
   return out;
 }
@@ -68,19 +74,21 @@ void write_html_job(const model::Report& report, JsonWriter& json) {
     std::string bytes;
     for (std::size_t i = 0; i < of.compute.size(); ++i)
       for (const float share : {of.compute[i], of.transfer[i], of.wait[i]})
-        bytes += static_cast<char>(static_cast<unsigned char>(std::lround(255 * std::clamp(share, 0.0F, 1.0F))));
+        bytes += static_cast<char>(
+            static_cast<unsigned char>(std::lround(255 * std::clamp(share, 0.0F, 1.0F))));
     json.text(html_base64(bytes));
   }
   json.close();
-  json.line_objects("tables", communication_sections(report, kMostRows), [&](const Section& section) {
-    const Grid& grid = std::get<Grid>(section.blocks.front());
-    std::vector<std::string> heads;
-    for (const auto& column : grid.columns) heads.push_back(column.title);
-    std::vector<std::vector<std::string>> rows;
-    for (const auto& row : grid.rows)
-      for (rows.emplace_back(); const GridCell& cell : row) rows.back().push_back(cell.text);
-    json.fields("title", section.title, "heads", heads, "rows", rows, "more", grid.more);
-  });
+  json.line_objects(
+      "tables", communication_sections(report, kMostRows), [&](const Section& section) {
+        const Grid& grid = std::get<Grid>(section.blocks.front());
+        std::vector<std::string> heads;
+        for (const auto& column : grid.columns) heads.push_back(column.title);
+        std::vector<std::vector<std::string>> rows;
+        for (const auto& row : grid.rows)
+          for (rows.emplace_back(); const GridCell& cell : row) rows.back().push_back(cell.text);
+        json.fields("title", section.title, "heads", heads, "rows", rows, "more", grid.more);
+      });
   json.close();
 }
 

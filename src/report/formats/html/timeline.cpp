@@ -1,8 +1,9 @@
 // Levels of detail of the timeline (the layout is in data.hpp).
 //
-// Merging is one pass a level: a row keeps one pending block, and an item joins it while the gap and the item are both
-// shorter than the level's resolution r. Since a block and the gap behind it are together longer than r, a row has at
-// most 2 * duration / r blocks however many items there are: O(items * levels) time, no memory but the rows'.
+// Merging is one pass a level: a row keeps one pending block, and an item joins it while the gap
+// and the item are both shorter than the level's resolution r. Since a block and the gap behind it
+// are together longer than r, a row has at most 2 * duration / r blocks however many items there
+// are: O(items * levels) time, no memory but the rows'.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -26,7 +27,8 @@ constexpr std::uint64_t kSparse = 8192;  // a lane with fewer items has no coars
 constexpr std::uint32_t kRows = 64;      // shown at most in a lane
 constexpr std::int64_t kBins = 16384;    // of a counter, over the whole recording
 
-// Which region an occurrence belongs to: the regions' paths as a trie, walked with a stack for each domain.
+// Which region an occurrence belongs to: the regions' paths as a trie, walked with a stack for each
+// domain.
 class Paths {
  public:
   Paths(const model::Report& report, const model::Session& session) : session_(session) {
@@ -45,9 +47,11 @@ class Paths {
     std::vector<Open>& stack = stacks_[range.domain];
     while (nests && !stack.empty() && stack.back().end_ns <= range.start_ns) stack.pop_back();
     const bool inner = nests && !stack.empty();
-    const auto domain = range.domain < session_.domains.size() ? session_.domains[range.domain].name : 0;
+    const auto domain =
+        range.domain < session_.domains.size() ? session_.domains[range.domain].name : 0;
     const std::uint32_t parent =
-        inner ? stack.back().node : find(kNone, root_name(session_.strings.view(domain), range.kind));
+        inner ? stack.back().node
+              : find(kNone, root_name(session_.strings.view(domain), range.kind));
     std::uint32_t node = kNone;
     if (parent != kNone) {
       const auto [at, fresh] = known_.try_emplace(std::uint64_t{parent} << 32 | range.name, kNone);
@@ -71,13 +75,15 @@ class Paths {
     return found == children_.end() ? kNone : found->second;
   }
   std::uint32_t child(std::uint32_t parent, const std::string& name) {
-    const auto [at, fresh] = children_.try_emplace({parent, name}, static_cast<std::uint32_t>(nodes_.size()));
+    const auto [at, fresh] =
+        children_.try_emplace({parent, name}, static_cast<std::uint32_t>(nodes_.size()));
     if (fresh) nodes_.push_back(kNone);
     return at->second;
   }
 
   const model::Session& session_;
-  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> children_;  // by parent and name; roots have none
+  std::map<std::pair<std::uint32_t, std::string>, std::uint32_t>
+      children_;                      // by parent and name; roots have none
   std::vector<std::uint32_t> nodes_;  // region id, kNone where the path is only on the way to one
   std::unordered_map<std::uint64_t, std::uint32_t> known_;
   std::unordered_map<std::uint32_t, std::vector<Open>> stacks_;
@@ -86,7 +92,8 @@ class Paths {
 // (name, region) pairs that items refer to.
 class Names {
  public:
-  [[nodiscard]] std::uint32_t of(const Timeline& timeline, const TimelineItem& item, std::int64_t region) {
+  [[nodiscard]] std::uint32_t of(const Timeline& timeline, const TimelineItem& item,
+                                 std::int64_t region) {
     const model::StringId id = timeline.name_id(item);
     // Made-up names are told apart by their text; they are few.
     if (id == 0) {
@@ -94,11 +101,14 @@ class Names {
       if (is_new) at->second = add(at->first.first, region);
       return at->second;
     }
-    const auto [at, is_new] = ids_.try_emplace(std::uint64_t{id} << 32 | static_cast<std::uint32_t>(region + 1), 0);
+    const auto [at, is_new] =
+        ids_.try_emplace(std::uint64_t{id} << 32 | static_cast<std::uint32_t>(region + 1), 0);
     if (is_new) at->second = add(timeline.name(item), region);
     return at->second;
   }
-  [[nodiscard]] const std::vector<std::pair<std::string, std::int64_t>>& list() const { return list_; }
+  [[nodiscard]] const std::vector<std::pair<std::string, std::int64_t>>& list() const {
+    return list_;
+  }
 
  private:
   std::uint32_t add(const std::string& text, std::int64_t region) {
@@ -127,13 +137,15 @@ class Merger {
     if (rows_.size() <= item.row) rows_.resize(item.row + 1);
     Block& pending = rows_[item.row];
     const auto duration = static_cast<double>(item.end_ns - item.start_ns);
-    if (pending.count > 0 && duration < resolution_ns_ && static_cast<double>(pending.longest_ns) < resolution_ns_ &&
+    if (pending.count > 0 && duration < resolution_ns_ &&
+        static_cast<double>(pending.longest_ns) < resolution_ns_ &&
         static_cast<double>(item.start_ns - pending.end_ns) < resolution_ns_ &&
         static_cast<double>(item.end_ns - pending.start_ns) < 2 * resolution_ns_) {
       pending.end_ns = std::max(pending.end_ns, item.end_ns);
       pending.busy_ns += item.busy_ns;
       pending.count += item.count;
-      if (item.longest_ns > pending.longest_ns) pending.longest_ns = item.longest_ns, pending.name = item.name;
+      if (item.longest_ns > pending.longest_ns)
+        pending.longest_ns = item.longest_ns, pending.name = item.name;
       return;
     }
     if (pending.count > 0) emit(pending);
@@ -202,7 +214,11 @@ class Chunks {
 class TimelineWriter {
  public:
   TimelineWriter(const model::Report& report, const model::Session& session, JsonWriter& json)
-      : report_(report), session_(session), json_(json), timeline_(session), paths_(report, session) {
+      : report_(report),
+        session_(session),
+        json_(json),
+        timeline_(session),
+        paths_(report, session) {
     double r = static_cast<double>(session.end_ns - session.begin_ns) / kCoarse;
     for (double& level : resolutions_) {
       level = r;
@@ -218,9 +234,10 @@ class TimelineWriter {
     json_.open_line_array("lanes");
     for (const TimelineLane& lane : timeline_.lanes()) {
       // The share of the budget that is the lane's by its items.
-      const double share = all <= most_items ? static_cast<double>(lane.items)
-                                             : static_cast<double>(most_items) * static_cast<double>(lane.items) /
-                                                   static_cast<double>(all);
+      const double share = all <= most_items
+                               ? static_cast<double>(lane.items)
+                               : static_cast<double>(most_items) * static_cast<double>(lane.items) /
+                                     static_cast<double>(all);
       write_lane(lane, std::max<std::uint64_t>(static_cast<std::uint64_t>(share), kSparse));
     }
     json_.close();
@@ -235,15 +252,16 @@ class TimelineWriter {
 
  private:
   void write_counter(const SampleTrack& track) {
-    const std::int64_t step =
-        std::max<std::int64_t>((session_.end_ns - session_.begin_ns) / kBins + 1, track.stream->interval_ns);
+    const std::int64_t step = std::max<std::int64_t>(
+        (session_.end_ns - session_.begin_ns) / kBins + 1, track.stream->interval_ns);
     const auto bins = static_cast<std::size_t>((session_.end_ns - session_.begin_ns) / step + 1);
     std::vector<double> sums(bins, 0), weights(bins, 0);
     for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) {
       const double value = track.value(i);
-      const std::int64_t from =
-          std::max<std::int64_t>(track.stream->start_ns[i] + track.offset_ns - session_.begin_ns, 0);
-      const std::int64_t to = std::min(track.stream->end_ns[i] + track.offset_ns, session_.end_ns) - session_.begin_ns;
+      const std::int64_t from = std::max<std::int64_t>(
+          track.stream->start_ns[i] + track.offset_ns - session_.begin_ns, 0);
+      const std::int64_t to =
+          std::min(track.stream->end_ns[i] + track.offset_ns, session_.end_ns) - session_.begin_ns;
       if (std::isnan(value)) continue;
       for (std::int64_t at = from; at < to;) {
         const std::int64_t bin = at / step, until = std::min(to, (bin + 1) * step);
@@ -258,9 +276,11 @@ class TimelineWriter {
     if (most <= 0) return;  // an empty row
     std::string bytes(bins, '\0');
     for (std::size_t b = 0; b < bins; ++b)
-      if (weights[b] > 0) bytes[b] = static_cast<char>(1 + std::lround(254 * sums[b] / weights[b] / most));
+      if (weights[b] > 0)
+        bytes[b] = static_cast<char>(1 + std::lround(254 * sums[b] / weights[b] / most));
     json_.open_line_object();
-    json_.fields("title", track.title, "unit", track.unit, "most", most, "step", step, "d", html_base64(bytes));
+    json_.fields("title", track.title, "unit", track.unit, "most", most, "step", step, "d",
+                 html_base64(bytes));
     json_.close();
   }
 
@@ -275,9 +295,16 @@ class TimelineWriter {
       rows += depth;
     }
     timeline_.each(lane, [&](const TimelineItem& item) {
-      const std::int64_t region =
-          item.kind == ItemKind::kRange ? paths_.region(session_.ranges[item.index]) : std::int64_t{-1};
-      Block block{item.start_ns, item.end_ns, item.end_ns - item.start_ns, item.end_ns - item.start_ns, 1, 0, 0};
+      const std::int64_t region = item.kind == ItemKind::kRange
+                                      ? paths_.region(session_.ranges[item.index])
+                                      : std::int64_t{-1};
+      Block block{item.start_ns,
+                  item.end_ns,
+                  item.end_ns - item.start_ns,
+                  item.end_ns - item.start_ns,
+                  1,
+                  0,
+                  0};
       block.row = std::min(base[item.track] + item.depth, kRows - 1);
       block.name = names_.of(timeline_, item, region);
       visit(item, block);
@@ -294,8 +321,8 @@ class TimelineWriter {
       json_.field("pid", process.pid);
       if (process.rank != kNone) json_.field("rank", process.rank);
     }
-    json_.fields("kind", lane.is_stream() ? "stream" : "thread", "rows", std::min(rows, kRows), "items", lane.items,
-                 "full", lane.items <= budget);
+    json_.fields("kind", lane.is_stream() ? "stream" : "thread", "rows", std::min(rows, kRows),
+                 "items", lane.items, "full", lane.items <= budget);
     json_.open_line_array("levels");
     if (lane.items > kSparse) write_merged(lane, budget);
     if (lane.items <= budget) write_items(lane);
@@ -308,12 +335,13 @@ class TimelineWriter {
     std::vector<Merger> mergers;
     for (const double r : resolutions_) mergers.emplace_back(r);
     each(lane, [&](const TimelineItem&, const Block& block) {
-      for (std::size_t i = 0; i < kLevels; ++i) mergers[i].add(block, [&](const Block&) { ++counts[i]; });
+      for (std::size_t i = 0; i < kLevels; ++i)
+        mergers[i].add(block, [&](const Block&) { ++counts[i]; });
     });
     const bool full = lane.items <= budget;
     for (std::size_t i = 0; i < kLevels; ++i) {
-      // A level that is hardly smaller than all items is no use where those are there; where they are not, it is the
-      // finest that fits.
+      // A level that is hardly smaller than all items is no use where those are there; where they
+      // are not, it is the finest that fits.
       const bool fits = full ? counts[i] < lane.items / 3 : counts[i] <= budget;
       if (i > 0 && !fits) break;
       json_.open_line_object();
@@ -322,7 +350,8 @@ class TimelineWriter {
       Chunks chunks(json_, session_.begin_ns);
       Merger merger(resolutions_[i]);
       const auto emit = [&](const Block& block) {
-        const auto span = static_cast<double>(std::max<std::int64_t>(block.end_ns - block.start_ns, 1));
+        const auto span =
+            static_cast<double>(std::max<std::int64_t>(block.end_ns - block.start_ns, 1));
         chunks.add(block, block.count, static_cast<double>(block.busy_ns) * 100 / span);
       };
       each(lane, [&](const TimelineItem&, const Block& block) { merger.add(block, emit); });
@@ -344,9 +373,11 @@ class TimelineWriter {
         return;
       }
       const std::uint32_t from =
-          item.launch == kNone ? kNone : timeline_.lane_of_thread(session_.launches[item.launch].thread);
+          item.launch == kNone ? kNone
+                               : timeline_.lane_of_thread(session_.launches[item.launch].thread);
       if (from == kNone) return chunks.add(block, 0);
-      chunks.add(block, from + 1, Chunks::zigzag(item.start_ns - session_.launches[item.launch].start_ns));
+      chunks.add(block, from + 1,
+                 Chunks::zigzag(item.start_ns - session_.launches[item.launch].start_ns));
     });
     chunks.flush();
     json_.close();
@@ -364,8 +395,8 @@ class TimelineWriter {
 
 }  // namespace
 
-void write_html_timeline(const model::Report& report, const model::Session& session, JsonWriter& json,
-                         std::uint64_t most_items) {
+void write_html_timeline(const model::Report& report, const model::Session& session,
+                         JsonWriter& json, std::uint64_t most_items) {
   TimelineWriter(report, session, json).write(most_items);
 }
 

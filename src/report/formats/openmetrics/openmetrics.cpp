@@ -3,12 +3,13 @@
 //   # TYPE rangescope_wall_inclusive_seconds gauge
 //   # UNIT rangescope_wall_inclusive_seconds seconds
 //   # HELP rangescope_wall_inclusive_seconds sum of end - start over occurrences
-//   rangescope_wall_inclusive_seconds{path="decode > layer0",domain="",kind="push_pop",process="",thread=""} 0.75
-//   # EOF
+//   rangescope_wall_inclusive_seconds{path="decode >
+//   layer0",domain="",kind="push_pop",process="",thread=""} 0.75 # EOF
 //
-// A family's samples are adjacent, so the report is walked once a family. Its base units are seconds, bytes and
-// ratios: nanoseconds are written as seconds, the only conversion. Absent values have no sample. Hardware metrics form
-// one family, rangescope_metric, with their own name and unit as labels: their names are no valid family names.
+// A family's samples are adjacent, so the report is walked once a family. Its base units are
+// seconds, bytes and ratios: nanoseconds are written as seconds, the only conversion. Absent values
+// have no sample. Hardware metrics form one family, rangescope_metric, with their own name and unit
+// as labels: their names are no valid family names.
 #include "report/formats.hpp"
 
 #include <fmt/format.h>
@@ -56,8 +57,9 @@ std::string labels(const model::Report& report, const model::Region& region) {
   std::string path;
   for (const std::string& name : region.path) path += (path.empty() ? "" : " > ") + name;
   const bool known = region.process && *region.process < report.processes.size();
-  return fmt::format(R"(path="{}",domain="{}",kind="{}",process="{}",thread="{}")", label(path), label(region.domain),
-                     kind_name(region.kind), known ? std::to_string(report.processes[*region.process].pid) : "",
+  return fmt::format(R"(path="{}",domain="{}",kind="{}",process="{}",thread="{}")", label(path),
+                     label(region.domain), kind_name(region.kind),
+                     known ? std::to_string(report.processes[*region.process].pid) : "",
                      region.thread ? std::to_string(*region.thread) : "");
 }
 
@@ -68,7 +70,8 @@ std::string bound_text(std::size_t bin) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-/// Lengths of the occurrences, of regions that have a histogram; bins add up, as in every histogram of OpenMetrics.
+/// Lengths of the occurrences, of regions that have a histogram; bins add up, as in every histogram
+/// of OpenMetrics.
 void length_family(const model::Report& report, Sink& sink) {
   constexpr std::string_view kFamily = "rangescope_wall_duration_seconds";
   std::string samples;
@@ -80,7 +83,8 @@ void length_family(const model::Report& report, Sink& sink) {
       count += region.wall.histogram[i];
       samples += fmt::format("{}_bucket{{{},le=\"{}\"}} {}\n", kFamily, of, bound_text(i), count);
     }
-    // As measured, like the bins: what is subtracted for the recording changes from one picture to the next.
+    // As measured, like the bins: what is subtracted for the recording changes from one picture to
+    // the next.
     samples += fmt::format("{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", kFamily, of, count,
                            (region.wall.inclusive_ns + region.wall.profiler_ns) / 1e9);
   }
@@ -95,12 +99,14 @@ void verdict_family(const model::Report& report, Sink& sink) {
   std::string samples;
   for (const model::Verdict& verdict : report.verdict) {
     if (!verdict.saves_ns) continue;
-    samples += fmt::format("{}{{kind=\"{}\",severity=\"{}\",path=\"{}\"}} {}\n", kFamily, verdict.kind,
-                           model::weight_name(verdict.severity), label(verdict.path), *verdict.saves_ns / 1e9);
+    samples += fmt::format("{}{{kind=\"{}\",severity=\"{}\",path=\"{}\"}} {}\n", kFamily,
+                           verdict.kind, model::weight_name(verdict.severity), label(verdict.path),
+                           *verdict.saves_ns / 1e9);
   }
   if (samples.empty()) return;
-  sink.write(
-      fmt::format("# TYPE {0} gauge\n# UNIT {0} seconds\n# HELP {0} what the run could save at most\n", kFamily));
+  sink.write(fmt::format(
+      "# TYPE {0} gauge\n# UNIT {0} seconds\n# HELP {0} what the run could save at most\n",
+      kFamily));
   sink.write(samples);
 }
 
@@ -110,17 +116,20 @@ void metric_family(const model::Report& report, Sink& sink) {
     for (const auto& [name, metric] : region.metrics) {
       if (!metric.absent.empty() || !std::isfinite(metric.value)) continue;
       if (!begun)
-        sink.write("# TYPE rangescope_metric gauge\n# HELP rangescope_metric hardware metrics, in base units\n");
+        sink.write(
+            "# TYPE rangescope_metric gauge\n# HELP rangescope_metric hardware metrics, in base "
+            "units\n");
       begun = true;
-      sink.write(fmt::format("rangescope_metric{{metric=\"{}\",unit=\"{}\",{}}} {}\n", label(name), label(metric.unit),
-                             labels(report, region), metric.value));
+      sink.write(fmt::format("rangescope_metric{{metric=\"{}\",unit=\"{}\",{}}} {}\n", label(name),
+                             label(metric.unit), labels(report, region), metric.value));
     }
   }
 }
 
 }  // namespace
 
-base::Result<void> export_openmetrics(const model::Report& report, const model::Session*, const Style&, Sink& sink) {
+base::Result<void> export_openmetrics(const model::Report& report, const model::Session*,
+                                      const Style&, Sink& sink) {
   length_family(report, sink);
   verdict_family(report, sink);
   for (const model::Measure& measure : model::measures()) {
@@ -134,16 +143,19 @@ base::Result<void> export_openmetrics(const model::Report& report, const model::
     }
     if (samples.empty()) continue;
     sink.write(fmt::format("# TYPE {} gauge\n", family));
-    if (!unit_of(measure.unit).empty()) sink.write(fmt::format("# UNIT {} {}\n", family, unit_of(measure.unit)));
+    if (!unit_of(measure.unit).empty())
+      sink.write(fmt::format("# UNIT {} {}\n", family, unit_of(measure.unit)));
     sink.write(fmt::format("# HELP {} {}\n", family, label(measure.formula)));
     sink.write(samples);
   }
   metric_family(report, sink);
   if (!report.losses.empty()) {
-    sink.write("# TYPE rangescope_loss gauge\n# HELP rangescope_loss data missing from the capture\n");
+    sink.write(
+        "# TYPE rangescope_loss gauge\n# HELP rangescope_loss data missing from the capture\n");
     for (const model::Loss& loss : report.losses)
-      sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n", label(loss.kind.id()),
-                             model::severity_name(loss.severity), loss.count));
+      sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n",
+                             label(loss.kind.id()), model::severity_name(loss.severity),
+                             loss.count));
   }
   sink.write("# EOF\n");
   return {};

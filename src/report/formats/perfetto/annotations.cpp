@@ -25,23 +25,27 @@ AnnotationValue payload(const model::Attributes& attributes) {
   }
 }
 
-void nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t thread, std::uint32_t index,
-          std::vector<Annotation>& out) {
+void nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t thread,
+          std::uint32_t index, std::vector<Annotation>& out) {
   if (domain != 0 && domain < session.domains.size())
     out.push_back({"domain", base::printable(session.strings.view(session.domains[domain].name))});
   if (index >= session.attributes.size()) return;
   const model::Attributes& attributes = session.attributes[index];
   if (attributes.category != 0) {
     std::string name;
-    const std::uint32_t process = thread < session.threads.size() ? session.threads[thread].process : model::kNone;
+    const std::uint32_t process =
+        thread < session.threads.size() ? session.threads[thread].process : model::kNone;
     for (const model::Category& category : session.categories) {
-      if (category.id == attributes.category && category.domain == domain && category.process == process)
+      if (category.id == attributes.category && category.domain == domain &&
+          category.process == process)
         name = base::printable(session.strings.view(category.name));
     }
     out.push_back({"category", name.empty() ? std::to_string(attributes.category) : name});
   }
-  if (attributes.payload_type != model::PayloadType::kAbsent) out.push_back({"payload", payload(attributes)});
-  if (attributes.has_color) out.push_back({"color_argb", fmt::format("#{:08X}", attributes.color_argb)});
+  if (attributes.payload_type != model::PayloadType::kAbsent)
+    out.push_back({"payload", payload(attributes)});
+  if (attributes.has_color)
+    out.push_back({"color_argb", fmt::format("#{:08X}", attributes.color_argb)});
 }
 
 }  // namespace
@@ -51,12 +55,14 @@ std::string_view item_category(ItemKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-void annotate(const model::Session& session, const model::Mark& mark, std::vector<Annotation>& out) {
+void annotate(const model::Session& session, const model::Mark& mark,
+              std::vector<Annotation>& out) {
   out.clear();
   nvtx(session, mark.domain, mark.thread, mark.attributes, out);
 }
 
-void annotate(const model::Session& session, const TimelineItem& item, std::vector<Annotation>& out) {
+void annotate(const model::Session& session, const TimelineItem& item,
+              std::vector<Annotation>& out) {
   out.clear();
   switch (item.kind) {
     case ItemKind::kRange: {
@@ -81,7 +87,8 @@ void annotate(const model::Session& session, const TimelineItem& item, std::vect
         if (shape.cluster[0] != 0) out.push_back({"cluster", triple(shape.cluster)});
         if (shape.registers_per_thread != 0)
           out.push_back({"registers_per_thread", std::uint64_t{shape.registers_per_thread}});
-        const std::uint64_t shared = std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
+        const std::uint64_t shared =
+            std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
         if (shared != 0) out.push_back({"shared_bytes", shared});
       }
       if (kernel.graph_node < session.graph_nodes.size())
@@ -95,7 +102,8 @@ void annotate(const model::Session& session, const TimelineItem& item, std::vect
     case ItemKind::kMemset: out.push_back({"bytes", session.memsets[item.index].bytes}); break;
     case ItemKind::kGraph:
       out.push_back({"graph", session.graph_launches[item.index].graph_id});
-      out.push_back({"kernel_nodes", std::uint64_t{session.graph_launches[item.index].kernel_nodes}});
+      out.push_back(
+          {"kernel_nodes", std::uint64_t{session.graph_launches[item.index].kernel_nodes}});
       break;
   }
 }
@@ -106,7 +114,8 @@ std::vector<std::int32_t> trace_pids(const model::Session& session) {
   std::vector<std::int32_t> pids;
   for (const model::Process& process : session.processes) {
     auto pid = static_cast<std::int32_t>(process.pid);
-    if (!taken.insert(pid).second) taken.insert(pid = kInvented + static_cast<std::int32_t>(pids.size()));
+    if (!taken.insert(pid).second)
+      taken.insert(pid = kInvented + static_cast<std::int32_t>(pids.size()));
     pids.push_back(pid);
   }
   return pids;

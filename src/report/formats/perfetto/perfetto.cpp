@@ -1,27 +1,33 @@
-// Perfetto's trace format: a message Trace with one field, packet = 1, repeated. Field numbers are those of
-// protos/perfetto/trace/ at https://github.com/google/perfetto (they never change meaning):
+// Perfetto's trace format: a message Trace with one field, packet = 1, repeated. Field numbers are
+// those of protos/perfetto/trace/ at https://github.com/google/perfetto (they never change
+// meaning):
 //
-//   TracePacket      clock_snapshot 6, timestamp 8, trusted_packet_sequence_id 10, track_event 11, interned_data 12,
-//                    sequence_flags 13 (1 incremental state cleared, 2 needs incremental state), track_descriptor 60,
-//                    perf_sample 66
+//   TracePacket      clock_snapshot 6, timestamp 8, trusted_packet_sequence_id 10, track_event 11,
+//   interned_data 12,
+//                    sequence_flags 13 (1 incremental state cleared, 2 needs incremental state),
+//                    track_descriptor 60, perf_sample 66
 //   ClockSnapshot    clocks 1 (Clock: clock_id 1, timestamp 2), primary_trace_clock 2
-//   TrackDescriptor  uuid 1, name 2, process 3, thread 4, parent_uuid 5, counter 8 (CounterDescriptor: unit_name 6)
-//   ProcessDescriptor pid 1, process_name 6        ThreadDescriptor pid 1, tid 2, thread_name 5
-//   TrackEvent       category_iids 3, debug_annotations 4, type 9 (1 begin, 2 end, 3 instant, 4 counter), name_iid 10,
-//                    track_uuid 11, double_counter_value 44, flow_ids 47 (fixed64), terminating_flow_ids 48 (fixed64)
-//   DebugAnnotation  name_iid 1, bool_value 2, uint_value 3, int_value 4, double_value 5, string_value 6
-//   InternedData     event_categories 1, event_names 2, debug_annotation_names 3, function_names 5, mapping_paths 17
+//   TrackDescriptor  uuid 1, name 2, process 3, thread 4, parent_uuid 5, counter 8
+//   (CounterDescriptor: unit_name 6) ProcessDescriptor pid 1, process_name 6 ThreadDescriptor pid
+//   1, tid 2, thread_name 5 TrackEvent       category_iids 3, debug_annotations 4, type 9 (1 begin,
+//   2 end, 3 instant, 4 counter), name_iid 10,
+//                    track_uuid 11, double_counter_value 44, flow_ids 47 (fixed64),
+//                    terminating_flow_ids 48 (fixed64)
+//   DebugAnnotation  name_iid 1, bool_value 2, uint_value 3, int_value 4, double_value 5,
+//   string_value 6 InternedData     event_categories 1, event_names 2, debug_annotation_names 3,
+//   function_names 5, mapping_paths 17
 //                    (each: iid 1, name 2), frames 6, callstacks 7, mappings 19
-//   Mapping          iid 1, path_string_ids 7         Callstack iid 1, frame_ids 2 (the outermost first)
-//   Frame            iid 1, function_name_id 2, mapping_id 3, rel_pc 4
-//   PerfSample       pid 2, tid 3, callstack_iid 4, cpu_mode 5 (1 kernel, 2 user)
+//   Mapping          iid 1, path_string_ids 7         Callstack iid 1, frame_ids 2 (the outermost
+//   first) Frame            iid 1, function_name_id 2, mapping_id 3, rel_pc 4 PerfSample       pid
+//   2, tid 3, callstack_iid 4, cpu_mode 5 (1 kernel, 2 user)
 //
-// Names are interned: a kernel's name of 2 kB is written once. Times are the session's nanoseconds; a clock snapshot
-// ties them to UTC where the capture knows it. A launch and its kernel share a flow: the launch's index + 1. A
-// counter's value holds until the next one: equal ones are left out, and the format has no way to say that a stretch is
-// unknown. A frame must lie in a mapping at an address; the session has functions and no addresses, so the number of
-// the frame stands in for one, and Python's frames lie in a mapping "python". A thread's waits are slices of a track
-// of their own below it.
+// Names are interned: a kernel's name of 2 kB is written once. Times are the session's nanoseconds;
+// a clock snapshot ties them to UTC where the capture knows it. A launch and its kernel share a
+// flow: the launch's index + 1. A counter's value holds until the next one: equal ones are left
+// out, and the format has no way to say that a stretch is unknown. A frame must lie in a mapping at
+// an address; the session has functions and no addresses, so the number of the frame stands in for
+// one, and Python's frames lie in a mapping "python". A thread's waits are slices of a track of
+// their own below it.
 #include "report/formats.hpp"
 
 #include <map>
@@ -41,10 +47,14 @@ using protozero::pbf_writer;
 
 constexpr std::size_t kTraceBuffer = 256 * 1024;
 constexpr std::uint32_t kSequence = 1;
-constexpr std::uint32_t kBoottime = 6, kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
-constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40, kLaneTracks = std::uint64_t{2} << 40,
-                        kVerdictTrack = std::uint64_t{3} << 40, kCounterTracks = std::uint64_t{4} << 40,
-                        kWaitTracks = std::uint64_t{5} << 40, kCpuThreadTracks = std::uint64_t{6} << 40,
+constexpr std::uint32_t kBoottime = 6,
+                        kRealtime = 1;  // BuiltinClock; a trace's default clock is boottime
+constexpr std::uint64_t kProcessTracks = std::uint64_t{1} << 40,
+                        kLaneTracks = std::uint64_t{2} << 40,
+                        kVerdictTrack = std::uint64_t{3} << 40,
+                        kCounterTracks = std::uint64_t{4} << 40,
+                        kWaitTracks = std::uint64_t{5} << 40,
+                        kCpuThreadTracks = std::uint64_t{6} << 40,
                         kLifeTracks = std::uint64_t{7} << 40;
 enum EventType : std::int32_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
@@ -70,7 +80,8 @@ class PerfettoWriter {
     for (const SampleTrack& track : sample_tracks(report_, session_)) counter(track, id++);
     for (const model::DeviceMemory& memory : report_.memory) memory_counters(memory, id);
     if (model::is_program(report_))
-      for (std::uint32_t i = 0; i < report_.processes.size(); ++i) life(report_.processes[i], kLifeTracks + i);
+      for (std::uint32_t i = 0; i < report_.processes.size(); ++i)
+        life(report_.processes[i], kLifeTracks + i);
     cpu_samples();
     cpu_waits();
     flush();
@@ -95,7 +106,8 @@ class PerfettoWriter {
       fill(track);
     });
   }
-  static void thread(pbf_writer& track, std::int32_t pid, std::uint32_t tid, std::string_view name) {
+  static void thread(pbf_writer& track, std::int32_t pid, std::uint32_t tid,
+                     std::string_view name) {
     pbf_writer descriptor(track, 4);
     descriptor.add_int32(1, pid);
     descriptor.add_int32(2, static_cast<std::int32_t>(tid));
@@ -134,7 +146,9 @@ class PerfettoWriter {
   /// Without ranges: a process from its start to its exit.
   void life(const model::ReportProcess& process, std::uint64_t id) {
     const std::string name = base::printable(base::file_name(process.name));
-    track(id, [&](pbf_writer& track) { track.add_string(2, "process " + std::to_string(process.pid)); });
+    track(id, [&](pbf_writer& track) {
+      track.add_string(2, "process " + std::to_string(process.pid));
+    });
     annotations_.assign(1, {"parent_pid", std::uint64_t{process.parent_pid}});
     const auto at = [&](double ns) { return session_.begin_ns + static_cast<std::int64_t>(ns); };
     described(kBegin, at(process.start_ns), id, small_id(2, name), "process", [](pbf_writer&) {});
@@ -151,7 +165,8 @@ class PerfettoWriter {
       if (number == 0 && !lane.is_stream()) {
         const model::Thread& of = session_.threads[lane.thread];
         track.add_uint64(5, kProcessTracks + of.process);
-        return thread(track, of.process < pids_.size() ? pids_[of.process] : 0, of.tid, session_.strings.view(of.name));
+        return thread(track, of.process < pids_.size() ? pids_[of.process] : 0, of.tid,
+                      session_.strings.view(of.name));
       }
       const bool more = number > 0;
       track.add_uint64(5, more ? track_id(index, 0) : kProcessTracks + lane.process);
@@ -176,7 +191,8 @@ class PerfettoWriter {
       slice(item, moment ? kInstant : kBegin, track_id(index, item.track));
       if (!moment) open[item.track].push_back(item.end_ns);
     });
-    for (std::uint32_t i = 0; i < open.size(); ++i) close(i, std::numeric_limits<std::int64_t>::max());
+    for (std::uint32_t i = 0; i < open.size(); ++i)
+      close(i, std::numeric_limits<std::int64_t>::max());
   }
 
   /// A track of its own, a line each, at the begin of the recording.
@@ -184,10 +200,11 @@ class PerfettoWriter {
     if (report_.verdict.empty()) return;
     track(kVerdictTrack, [](pbf_writer& track) { track.add_string(2, "verdict"); });
     for (const model::Verdict& line : report_.verdict) {
-      annotations_ = {{"kind", line.kind}, {"severity", std::string(model::weight_name(line.severity))}};
+      annotations_ = {{"kind", line.kind},
+                      {"severity", std::string(model::weight_name(line.severity))}};
       if (line.saves_ns) annotations_.push_back({"saves_ns", *line.saves_ns});
-      described(kInstant, session_.begin_ns, kVerdictTrack, small_id(2, verdict_text(report_, line)), "verdict",
-                [](pbf_writer&) {});
+      described(kInstant, session_.begin_ns, kVerdictTrack,
+                small_id(2, verdict_text(report_, line)), "verdict", [](pbf_writer&) {});
     }
   }
 
@@ -255,8 +272,10 @@ class PerfettoWriter {
     const model::CpuFrame& frame = session_.cpu.frames[index];
     const std::uint64_t id = std::uint64_t{index} + 1;
     intern(5, id, base::printable(frame_text(session_, frame)));
-    const std::uint64_t mapping = mapping_id(
-        frame.kind == model::FrameKind::kPython ? "python" : base::printable(session_.strings.view(frame.module)));
+    const std::uint64_t mapping =
+        mapping_id(frame.kind == model::FrameKind::kPython
+                       ? "python"
+                       : base::printable(session_.strings.view(frame.module)));
     entry(6, id, [&](pbf_writer& one) {
       one.add_uint64(2, id);
       one.add_uint64(3, mapping);
@@ -284,7 +303,8 @@ class PerfettoWriter {
         });
       }
       packet([&](pbf_writer& one) {
-        one.add_uint64(8, static_cast<std::uint64_t>(std::max<std::int64_t>(sample.at_ns + shift_ns_, 0)));
+        one.add_uint64(
+            8, static_cast<std::uint64_t>(std::max<std::int64_t>(sample.at_ns + shift_ns_, 0)));
         one.add_uint32(13, 2);
         pbf_writer taken(one, 66);
         taken.add_uint32(2, cpu.threads[sample.thread].pid);
@@ -317,7 +337,9 @@ class PerfettoWriter {
       if (wait.thread != last) wait_track(last = wait.thread);
       annotations_.clear();
       if (wait.stack < cpu.stacks.size()) {
-        Annotation& in = annotations_.emplace_back();  // made as a whole, GCC 12 takes its value for uninitialized
+        Annotation& in =
+            annotations_
+                .emplace_back();  // made as a whole, GCC 12 takes its value for uninitialized
         in.key = "in";
         in.value = base::printable(frame_text(session_, cpu.frames[cpu.stacks[wait.stack].frame]));
       }
@@ -326,7 +348,8 @@ class PerfettoWriter {
         name = "waiting";
       else if (wait.kind != model::WaitKind::kPreempted)
         name = "waiting: " + name;
-      described(kBegin, wait.start_ns, kWaitTracks + last, small_id(2, name), "cpu_wait", [](pbf_writer&) {});
+      described(kBegin, wait.start_ns, kWaitTracks + last, small_id(2, name), "cpu_wait",
+                [](pbf_writer&) {});
       event(kEnd, wait.end_ns, kWaitTracks + last, [](pbf_writer&) {});
     }
   }
@@ -348,7 +371,8 @@ class PerfettoWriter {
     entry(field, id, [&](pbf_writer& named) { named.add_string(2, text.data(), text.size()); });
   }
   std::uint64_t small_id(std::uint32_t field, std::string_view text) {
-    const auto [at, is_new] = ids_.try_emplace({field, std::string(text)}, session_.strings.size() + ids_.size() + 1);
+    const auto [at, is_new] =
+        ids_.try_emplace({field, std::string(text)}, session_.strings.size() + ids_.size() + 1);
     if (is_new) intern(field, at->second, text);
     return at->second;
   }
@@ -366,7 +390,8 @@ class PerfettoWriter {
     described(type, item.start_ns, track, id != 0 ? name_id(id) : small_id(2, timeline_.name(item)),
               item_category(item.kind), [&](pbf_writer& event) {
                 if (item.launch == model::kNone) return;
-                event.add_fixed64(item.kind == ItemKind::kCall ? 47 : 48, std::uint64_t{item.launch} + 1);
+                event.add_fixed64(item.kind == ItemKind::kCall ? 47 : 48,
+                                  std::uint64_t{item.launch} + 1);
               });
   }
 
@@ -374,14 +399,15 @@ class PerfettoWriter {
     const std::uint32_t lane = timeline_.lane_of_thread(mark.thread);
     if (lane == model::kNone) return;
     annotate(session_, mark, annotations_);
-    described(kInstant, mark.at_ns, track_id(lane, 0), mark.name != 0 ? name_id(mark.name) : small_id(2, "(no name)"),
-              "nvtx", [](pbf_writer&) {});
+    described(kInstant, mark.at_ns, track_id(lane, 0),
+              mark.name != 0 ? name_id(mark.name) : small_id(2, "(no name)"), "nvtx",
+              [](pbf_writer&) {});
   }
 
   // With name, category and annotations_.
   template <class More>
-  void described(EventType type, std::int64_t at_ns, std::uint64_t track, std::uint64_t name, std::string_view category,
-                 More more) {
+  void described(EventType type, std::int64_t at_ns, std::uint64_t track, std::uint64_t name,
+                 std::string_view category, More more) {
     const std::uint64_t category_id = small_id(1, category);
     for (const Annotation& annotation : annotations_) (void)small_id(3, annotation.key);
     event(type, at_ns, track, [&](pbf_writer& event) {
@@ -398,7 +424,8 @@ class PerfettoWriter {
 
   static void put(pbf_writer& one, const AnnotationValue& value) {
     if (const auto* flag = std::get_if<bool>(&value)) return one.add_bool(2, *flag);
-    if (const auto* natural = std::get_if<std::uint64_t>(&value)) return one.add_uint64(3, *natural);
+    if (const auto* natural = std::get_if<std::uint64_t>(&value))
+      return one.add_uint64(3, *natural);
     if (const auto* whole = std::get_if<std::int64_t>(&value)) return one.add_int64(4, *whole);
     if (const auto* real = std::get_if<double>(&value)) return one.add_double(5, *real);
     one.add_string(6, std::get<std::string>(value));
@@ -419,11 +446,12 @@ class PerfettoWriter {
 
 }  // namespace
 
-base::Result<void> export_perfetto(const model::Report& report, const model::Session* session, const Style&,
-                                   Sink& sink) {
+base::Result<void> export_perfetto(const model::Report& report, const model::Session* session,
+                                   const Style&, Sink& sink) {
   if (session == nullptr || (Timeline(*session).lanes().empty() && !model::is_program(report)))
-    return base::fail(base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
-                      "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
+    return base::fail(
+        base::Code::kNothingCaptured, "the input holds no timeline", "--format perfetto",
+        "Report on a run of rangescope or nsys; ncu results and tables have no timestamps");
   PerfettoWriter(report, *session, sink).write();
   return {};
 }

@@ -1,10 +1,12 @@
 // The functions that take most CPU time of their own, at the lines where most of it was sampled:
 //
-//   annotations  ::warning file=src/app.py,line=15,title=rangescope::red: 46.54 ms ...   GitHub's workflow commands
-//   problems     src/app.py:15:1: warning: red: 46.54 ms ...   VS Code's problem matcher $gcc, vim's quickfix
+//   annotations  ::warning file=src/app.py,line=15,title=rangescope::red: 46.54 ms ...   GitHub's
+//   workflow commands problems     src/app.py:15:1: warning: red: 46.54 ms ...   VS Code's problem
+//   matcher $gcc, vim's quickfix
 //
-// Files in the run's working directory are named from there, as GitHub wants them; where there are any, no others are
-// listed. Ten lines at most (--top N: another number): GitHub shows no more of one step.
+// Files in the run's working directory are named from there, as GitHub wants them; where there are
+// any, no others are listed. Ten lines at most (--top N: another number): GitHub shows no more of
+// one step.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -33,7 +35,8 @@ std::filesystem::path in_folder_of(const std::string& folder, const std::filesys
   return inside.empty() || *inside.begin() == ".." ? std::filesystem::path() : inside;
 }
 
-/// A range's functions are those of the ranges inside as well, so the largest number is that of the whole run.
+/// A range's functions are those of the ranges inside as well, so the largest number is that of the
+/// whole run.
 std::map<HotLine, HotSelf> hot_lines(const model::Report& report) {
   std::map<HotLine, HotSelf> places;
   const auto each = [&](const model::CpuWork& work, const auto& visit) {
@@ -42,9 +45,11 @@ std::map<HotLine, HotSelf> hot_lines(const model::Report& report) {
       if (line == 0 || function.file.empty() || !(function.self_ns > 0)) continue;
       const auto file = std::filesystem::path(function.file).lexically_normal();
       const auto inside = in_folder_of(report.run.cwd, file);
-      // A relative name is from where its code was compiled: ours where the code lies in the folder.
-      const bool in_folder =
-          file.is_absolute() ? !inside.empty() : !in_folder_of(report.run.cwd, function.module).empty();
+      // A relative name is from where its code was compiled: ours where the code lies in the
+      // folder.
+      const bool in_folder = file.is_absolute()
+                                 ? !inside.empty()
+                                 : !in_folder_of(report.run.cwd, function.module).empty();
       HotSelf& hot = places[{(inside.empty() ? file : inside).string(), line, function.name}];
       hot.in_folder = in_folder;
       visit(hot, function.self_ns);
@@ -72,40 +77,47 @@ std::string workflow_text(const std::string& text, bool property) {
   return out;
 }
 
-base::Result<void> export_hot_lines(const model::Report& report, const Style& style, Sink& sink, bool github) {
+base::Result<void> export_hot_lines(const model::Report& report, const Style& style, Sink& sink,
+                                    bool github) {
   const auto places = hot_lines(report);
   if (places.empty())
-    return base::fail(base::Code::kNothingCaptured, "the input holds no functions with source lines", {},
-                      "Record with rangescope profile --cpu; native code needs debug information (-g)");
+    return base::fail(
+        base::Code::kNothingCaptured, "the input holds no functions with source lines", {},
+        "Record with rangescope profile --cpu; native code needs debug information (-g)");
   std::vector<const std::pair<const HotLine, HotSelf>*> order;
-  const bool own = std::any_of(places.begin(), places.end(), [](const auto& each) { return each.second.in_folder; });
+  const bool own = std::any_of(places.begin(), places.end(),
+                               [](const auto& each) { return each.second.in_folder; });
   for (const auto& each : places)
     if (each.second.in_folder || !own) order.push_back(&each);
-  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->second.ns > b->second.ns; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](auto* a, auto* b) { return a->second.ns > b->second.ns; });
   constexpr std::size_t kMostLines = 10;
   order.resize(std::min(order.size(), style.top != 0 ? style.top : kMostLines));
   for (const auto* each : order) {
     const auto& [file, line, name] = each->first;
-    std::string text = name + ": " + base::format_ns(each->second.ns) + " of CPU time in its own code";
+    std::string text =
+        name + ": " + base::format_ns(each->second.ns) + " of CPU time in its own code";
     if (report.run.duration_ns > 0)
       text += ", " + base::format_share(each->second.ns / report.run.duration_ns) + " of the run";
     if (!each->second.where.empty()) text += ", most in " + each->second.where;
     const std::string at = std::to_string(line);
     sink.write(github ? "::warning file=" + workflow_text(file, true) + ",line=" + at +
                             ",title=rangescope::" + workflow_text(text, false) + "\n"
-                      : base::printable(file) + ":" + at + ":1: warning: " + base::printable(text) + "\n");
+                      : base::printable(file) + ":" + at + ":1: warning: " + base::printable(text) +
+                            "\n");
   }
   return {};
 }
 
 }  // namespace
 
-base::Result<void> export_annotations(const model::Report& report, const model::Session*, const Style& style,
-                                      Sink& sink) {
+base::Result<void> export_annotations(const model::Report& report, const model::Session*,
+                                      const Style& style, Sink& sink) {
   return export_hot_lines(report, style, sink, true);
 }
 
-base::Result<void> export_problems(const model::Report& report, const model::Session*, const Style& style, Sink& sink) {
+base::Result<void> export_problems(const model::Report& report, const model::Session*,
+                                   const Style& style, Sink& sink) {
   return export_hot_lines(report, style, sink, false);
 }
 

@@ -1,9 +1,12 @@
-// pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto), packed by gzip:
+// pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto), packed by
+// gzip:
 //
-//   Profile    sample_type 1, sample 2, location 4, function 5, string_table 6 (the first is ""), time_nanos 9,
+//   Profile    sample_type 1, sample 2, location 4, function 5, string_table 6 (the first is ""),
+//   time_nanos 9,
 //              duration_nanos 10, comment 13, default_sample_type 14
-//   ValueType  type 1, unit 2        Sample    location_id 1 (the innermost first), value 2 (one a sample type)
-//   Location   id 1, line 4 (Line: function_id 1)     Function  id 1, name 2, system_name 3, filename 4
+//   ValueType  type 1, unit 2        Sample    location_id 1 (the innermost first), value 2 (one a
+//   sample type) Location   id 1, line 4 (Line: function_id 1)     Function  id 1, name 2,
+//   system_name 3, filename 4
 //
 // profile.hpp explains the values. Locations have no address.
 #include <zlib.h>
@@ -23,7 +26,8 @@ using protozero::pbf_writer;
 class ProfileTexts {
  public:
   [[nodiscard]] std::int64_t id(std::string_view text) {
-    const auto [entry, is_new] = ids_.try_emplace(std::string(text), static_cast<std::int64_t>(all_.size()));
+    const auto [entry, is_new] =
+        ids_.try_emplace(std::string(text), static_cast<std::int64_t>(all_.size()));
     if (is_new) all_.push_back(entry->first);
     return entry->second;
   }
@@ -76,12 +80,14 @@ std::string pprof_bytes(const model::Report& report, const Profile& profile) {
 
 }  // namespace
 
-base::Result<void> export_pprof(const model::Report& report, const model::Session* session, const Style&, Sink& sink) {
+base::Result<void> export_pprof(const model::Report& report, const model::Session* session,
+                                const Style&, Sink& sink) {
   const std::string data = pprof_bytes(report, make_profile(report, session));
   if (data.empty()) return base::fail(base::Code::kNothingCaptured, "the input holds no times", {});
   z_stream stream{};
   constexpr int kGzip = 16 + MAX_WBITS, kMemory = 8;
-  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK)
+  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzip, kMemory,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
     return base::fail(base::Code::kInternal, "zlib does not start", {});
   std::string packed(::deflateBound(&stream, data.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));

@@ -11,7 +11,8 @@
 namespace rangescope::report {
 namespace pprof_test {
 
-model::Region region(std::uint32_t id, std::uint32_t parent, std::vector<std::string> path, double own_ns) {
+model::Region region(std::uint32_t id, std::uint32_t parent, std::vector<std::string> path,
+                     double own_ns) {
   model::Region one;
   one.id = id;
   one.parent = parent;
@@ -69,13 +70,15 @@ TEST(Pprof, EnergyIsThatOfTheRangeItself) {
   const Read read = pprof_test::read(report);
   EXPECT_EQ(read.values, (std::vector<std::vector<std::int64_t>>{{10, 4000}, {5, 2000}}));
   EXPECT_EQ(std::count(read.texts.begin(), read.texts.end(), "millijoules"), 1);
-  EXPECT_EQ(std::count(read.texts.begin(), read.texts.end(), "gpu"), 0) << "no GPU work was recorded: no column of 0";
+  EXPECT_EQ(std::count(read.texts.begin(), read.texts.end(), "gpu"), 0)
+      << "no GPU work was recorded: no column of 0";
 }
 
 // Names are the program's own: control characters do not reach a terminal, other bytes stay UTF-8.
 TEST(Pprof, NamesArePrintable) {
   model::Report report;
-  report.regions = {region(0, model::kNone, {"a\x1b[31m\xff"}, 10), region(1, model::kNone, {""}, NAN)};
+  report.regions = {region(0, model::kNone, {"a\x1b[31m\xff"}, 10),
+                    region(1, model::kNone, {""}, NAN)};
   const Read read = pprof_test::read(report);
   EXPECT_EQ(std::count(read.texts.begin(), read.texts.end(), "a\\x1b[31m\\xff"), 1);
   EXPECT_EQ(read.values, (std::vector<std::vector<std::int64_t>>{{10}}));

@@ -19,7 +19,8 @@ using ProfileStack = std::vector<ProfileFrame>;  ///< the outermost first
 std::optional<double> energy_of(const Region& region) {
   const auto found = region.metrics.find("energy");
   if (found == region.metrics.end() || !found->second.absent.empty()) return {};
-  return found->second.value * 1e3 * (found->second.of_all ? 1 : static_cast<double>(region.occurrences));
+  return found->second.value * 1e3 *
+         (found->second.of_all ? 1 : static_cast<double>(region.occurrences));
 }
 
 class ProfileWalk {
@@ -61,15 +62,18 @@ class ProfileWalk {
   [[nodiscard]] std::optional<Tree> largest() {
     std::map<Tree, double> trees;
     for (const Region& region : report_.regions)
-      if (!region.process && !region.thread) trees[{region.domain, region.kind}] += region.wall.exclusive_ns;
-    const auto most =
-        std::max_element(trees.begin(), trees.end(), [](auto& a, auto& b) { return a.second < b.second; });
+      if (!region.process && !region.thread)
+        trees[{region.domain, region.kind}] += region.wall.exclusive_ns;
+    const auto most = std::max_element(trees.begin(), trees.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
     if (most == trees.end()) return {};
     for (auto at = trees.begin(); at != trees.end(); ++at)
       if (at != most)
         out_.comments.push_back(
-            "left out, since they overlap: " + std::string(kind_name(at->first.second)) + " ranges of " +
-            (at->first.first.empty() ? "the default domain" : "domain " + base::printable(at->first.first)));
+            "left out, since they overlap: " + std::string(kind_name(at->first.second)) +
+            " ranges of " +
+            (at->first.first.empty() ? "the default domain"
+                                     : "domain " + base::printable(at->first.first)));
     return most->first;
   }
 
@@ -100,7 +104,8 @@ class ProfileWalk {
     rest(inside[model::kNone]);
   }
 
-  void kernels(const Region& region, const std::vector<const Region*>& children, const ProfileStack& stack) {
+  void kernels(const Region& region, const std::vector<const Region*>& children,
+               const ProfileStack& stack) {
     std::map<std::string, double> own;
     const auto listed = [&](const GpuWork& work, double sign) {
       for (const model::KernelRow& row : work.top_kernels) own[row.name] += sign * row.total_ns;
@@ -146,7 +151,8 @@ class ProfileWalk {
 
   void functions(const model::Session& session) {
     for (const Chain& chain : chains(report_)) {
-      ProfileStack stack = chain.ranges.empty() ? with({}, "(outside ranges)", "") : ranges(chain.ranges);
+      ProfileStack stack =
+          chain.ranges.empty() ? with({}, "(outside ranges)", "") : ranges(chain.ranges);
       for (const std::uint32_t at : frames_of(session.cpu, chain.stack)) {
         const model::CpuFrame& frame = session.cpu.frames[at];
         const auto file = session.strings.view(frame.file != 0 ? frame.file : frame.module);

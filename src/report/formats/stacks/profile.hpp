@@ -1,11 +1,12 @@
-// What pprof shows: stacks of frames (ranges, then functions or kernels) with what their innermost frame took by
-// itself.
+// What pprof shows: stacks of frames (ranges, then functions or kernels) with what their innermost
+// frame took by itself.
 //
-// Values of a sample are those of its innermost frame alone: self time of a range; below it functions by CPU samples,
-// and kernels by GPU time. They add up to what the run took. Ranges of several domains, and start/end ranges, overlap:
-// wall and GPU time are of the tree in which most time was spent; GPU work in others is in "(other ranges)", and a
-// comment names them. A kind of value of which nothing was recorded is left out. A range's kernels are told apart where
-// the report lists all of them for it and the ranges inside; else they are one, "(kernels)".
+// Values of a sample are those of its innermost frame alone: self time of a range; below it
+// functions by CPU samples, and kernels by GPU time. They add up to what the run took. Ranges of
+// several domains, and start/end ranges, overlap: wall and GPU time are of the tree in which most
+// time was spent; GPU work in others is in "(other ranges)", and a comment names them. A kind of
+// value of which nothing was recorded is left out. A range's kernels are told apart where the
+// report lists all of them for it and the ranges inside; else they are one, "(kernels)".
 #pragma once
 
 #include <array>
@@ -39,7 +40,8 @@ struct Profile {
   std::vector<std::string> comments;
 };
 
-/// A call chain of CPU samples with the ranges that it is in: each sample once, whatever domains were open.
+/// A call chain of CPU samples with the ranges that it is in: each sample once, whatever domains
+/// were open.
 struct Chain {
   std::vector<std::string> ranges;     ///< from the outermost; none outside every range
   std::uint32_t stack = model::kNone;  ///< index into CpuProfile::stacks
@@ -47,7 +49,8 @@ struct Chain {
 };
 [[nodiscard]] std::vector<Chain> chains(const model::Report& report);
 /// Frames from the outermost to the innermost.
-[[nodiscard]] std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack);
+[[nodiscard]] std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu,
+                                                   std::uint32_t stack);
 
 [[nodiscard]] Profile make_profile(const model::Report& report, const model::Session* session);
 

@@ -12,11 +12,13 @@ namespace {
 
 using model::CpuProfile;
 
-base::Result<std::vector<Chain>> sampled_chains(const model::Report& report, const model::Session* session) {
+base::Result<std::vector<Chain>> sampled_chains(const model::Report& report,
+                                                const model::Session* session) {
   auto out = chains(report);
   if (session == nullptr || out.empty())
-    return base::fail(base::Code::kNothingCaptured, "the input holds no samples of the CPU", {},
-                      "Record with rangescope profile --cpu; the data losses name what prevents it");
+    return base::fail(
+        base::Code::kNothingCaptured, "the input holds no samples of the CPU", {},
+        "Record with rangescope profile --cpu; the data losses name what prevents it");
   return out;
 }
 
@@ -36,16 +38,18 @@ std::vector<Chain> chains(const model::Report& report) {
 
 std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack) {
   std::vector<std::uint32_t> frames;
-  for (; stack < cpu.stacks.size(); stack = cpu.stacks[stack].parent) frames.push_back(cpu.stacks[stack].frame);
+  for (; stack < cpu.stacks.size(); stack = cpu.stacks[stack].parent)
+    frames.push_back(cpu.stacks[stack].frame);
   std::reverse(frames.begin(), frames.end());
   return frames;
 }
 
-base::Result<void> export_collapsed(const model::Report& report, const model::Session* session, const Style&,
-                                    Sink& sink) {
+base::Result<void> export_collapsed(const model::Report& report, const model::Session* session,
+                                    const Style&, Sink& sink) {
   auto list = TRY(sampled_chains(report, session));
   std::vector<std::string> texts;
-  for (const model::CpuFrame& frame : session->cpu.frames) texts.push_back(folded_word(frame_text(*session, frame)));
+  for (const model::CpuFrame& frame : session->cpu.frames)
+    texts.push_back(folded_word(frame_text(*session, frame)));
   for (const Chain& chain : list) {
     std::string line;
     const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
@@ -57,19 +61,20 @@ base::Result<void> export_collapsed(const model::Report& report, const model::Se
   return {};
 }
 
-base::Result<void> export_speedscope(const model::Report& report, const model::Session* session, const Style&,
-                                     Sink& sink) {
+base::Result<void> export_speedscope(const model::Report& report, const model::Session* session,
+                                     const Style&, Sink& sink) {
   auto list = TRY(sampled_chains(report, session));
   const CpuProfile& cpu = session->cpu;
   std::unordered_map<std::string, std::size_t> ranges;
   std::vector<std::string> names;
   for (const Chain& chain : list)
     for (const std::string& range : chain.ranges)
-      if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second) names.push_back(range);
+      if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second)
+        names.push_back(range);
   JsonWriter json(sink);
   json.open_object();
-  json.fields("$schema", "https://www.speedscope.app/file-format-schema.json", "exporter", "rangescope", "name",
-              report.run.id);
+  json.fields("$schema", "https://www.speedscope.app/file-format-schema.json", "exporter",
+              "rangescope", "name", report.run.id);
   json.open_object("shared");
   json.open_array("frames");
   for (const model::CpuFrame& frame : cpu.frames) {
@@ -91,7 +96,8 @@ base::Result<void> export_speedscope(const model::Report& report, const model::S
   for (const Chain& chain : list) end += chain.samples * cpu.interval_ns;
   json.open_array("profiles");
   json.open_object();
-  json.fields("type", "sampled", "name", "CPU time", "unit", "nanoseconds", "startValue", 0, "endValue", end);
+  json.fields("type", "sampled", "name", "CPU time", "unit", "nanoseconds", "startValue", 0,
+              "endValue", end);
   json.open_array("samples");
   for (const Chain& chain : list) {
     json.open_line_array();

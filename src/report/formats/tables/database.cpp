@@ -11,7 +11,8 @@
 namespace rangescope::report::tables {
 namespace {
 
-constexpr std::uint32_t kApplicationId = 0x52534350;  // "RSCP", in the file's header (file(1) can tell)
+constexpr std::uint32_t kApplicationId =
+    0x52534350;  // "RSCP", in the file's header (file(1) can tell)
 
 /// A table by its INSERT.
 class Insert final : public Rows {
@@ -37,7 +38,8 @@ class Insert final : public Rows {
 class SqliteStore final : public Store {
  public:
   explicit SqliteStore(base::Database& database) : database_(database) {}
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<TableColumn>& columns) override {
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
+                                            const std::vector<TableColumn>& columns) override {
     std::string declared, places;
     for (const TableColumn& column : columns) {
       constexpr const char* kTypes[] = {" integer", " real", " text"};
@@ -81,7 +83,8 @@ base::Result<void> print(Source& statement, RowFormat format, Sink& sink, std::s
         cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
       table.add(std::move(cells));
     } else if (format == RowFormat::kCsv) {
-      for (int i = 0; i < statement.columns(); ++i) fields[static_cast<std::size_t>(i)] = csv_field(statement.text(i));
+      for (int i = 0; i < statement.columns(); ++i)
+        fields[static_cast<std::size_t>(i)] = csv_field(statement.text(i));
       csv_row(sink, fields);
     } else {
       nlohmann::ordered_json object;
@@ -134,11 +137,13 @@ std::optional<std::string> exported_run(const std::filesystem::path& file) {
   return row && *row ? std::string(statement->text(0)) : "";
 }
 
-base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink, std::size_t width) {
+base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink,
+                              std::size_t width) {
   return print(statement, format, sink, width);
 }
 
-base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink, std::size_t width) {
+base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink,
+                              std::size_t width) {
   return print(rows, format, sink, width);
 }
 

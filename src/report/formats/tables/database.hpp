@@ -1,4 +1,5 @@
-// The tables of a report as SQLite, and the rows of a query, for `rangescope query` and `rangescope export`.
+// The tables of a report as SQLite, and the rows of a query, for `rangescope query` and `rangescope
+// export`.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,15 @@
 namespace rangescope::report::tables {
 
 /// Creates and fills the tables, as write_tables().
-[[nodiscard]] base::Result<void> write_database(const Input& input, base::Database& database,
-                                                const std::function<bool(std::string_view table)>& wanted);
+[[nodiscard]] base::Result<void> write_database(
+    const Input& input, base::Database& database,
+    const std::function<bool(std::string_view table)>& wanted);
 
 /// All of them, in a new file that takes the name when it is whole.
 [[nodiscard]] base::Result<void> write_file(const Input& input, const std::filesystem::path& to);
 
-/// The name of the run that a file from write_database is of, by its application_id: "" where it names none, nothing
-/// where the file is no export of ours.
+/// The name of the run that a file from write_database is of, by its application_id: "" where it
+/// names none, nothing where the file is no export of ours.
 [[nodiscard]] std::optional<std::string> exported_run(const std::filesystem::path& file);
 
 enum class RowFormat : std::uint8_t { kTable, kCsv, kJsonLines };
@@ -34,8 +36,9 @@ inline constexpr std::pair<std::string_view, RowFormat> kRowFormats[] = {
     {"table", RowFormat::kTable}, {"csv", RowFormat::kCsv}, {"jsonl", RowFormat::kJsonLines}};
 
 /// All rows of a statement; a table has `width` columns at most, 0 for no limit.
-[[nodiscard]] base::Result<void> print_rows(base::Statement& statement, RowFormat format, Sink& sink,
+[[nodiscard]] base::Result<void> print_rows(base::Statement& statement, RowFormat format,
+                                            Sink& sink, std::size_t width);
+[[nodiscard]] base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink,
                                             std::size_t width);
-[[nodiscard]] base::Result<void> print_rows(base::DuckRows& rows, RowFormat format, Sink& sink, std::size_t width);
 
 }  // namespace rangescope::report::tables

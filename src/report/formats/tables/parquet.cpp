@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMarker = "_rangescope.json";  // readers of Parquet folders skip what begins with '_'
+constexpr std::string_view kMarker =
+    "_rangescope.json";  // readers of Parquet folders skip what begins with '_'
 constexpr std::string_view kSchema = "rangescope.parquet/1";
 constexpr std::string_view kNullPartition = "__HIVE_DEFAULT_PARTITION__";
 
@@ -47,7 +48,8 @@ class Appended : public Rows {
   void integer(std::int64_t value) override { start().add(value); }
   void real(double value) override { start().add(value); }
   void text(std::string_view value) override {
-    base::is_utf8(value) ? start().add(value) : start().add(std::string_view(base::printable(value)));
+    base::is_utf8(value) ? start().add(value)
+                         : start().add(std::string_view(base::printable(value)));
   }
   void null() override { start().null(); }
   base::Result<void> end() override {
@@ -72,10 +74,13 @@ class Appended : public Rows {
 
 class MemoryStore final : public Store {
  public:
-  MemoryStore(const base::Duck& duck, const Partition& partition) : duck_(duck), partition_(partition) {}
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<TableColumn>& columns) override {
+  MemoryStore(const base::Duck& duck, const Partition& partition)
+      : duck_(duck), partition_(partition) {}
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
+                                            const std::vector<TableColumn>& columns) override {
     const std::string name(table);
-    TRY(duck_.execute("create table if not exists " + name + " (job varchar, rank bigint, " + declared(columns) + ")"));
+    TRY(duck_.execute("create table if not exists " + name + " (job varchar, rank bigint, " +
+                      declared(columns) + ")"));
     auto appender = TRY(duck_.append(name));
     return std::make_unique<Appended>(std::move(appender), &partition_);
   }
@@ -88,13 +93,16 @@ class MemoryStore final : public Store {
 /// A table of DuckDB that becomes a file.
 class Copied final : public Appended {
  public:
-  Copied(base::DuckAppender appender, const base::Duck& duck, std::string name, const std::string& file)
+  Copied(base::DuckAppender appender, const base::Duck& duck, std::string name,
+         const std::string& file)
       : Appended(std::move(appender), nullptr), duck_(duck), name_(std::move(name)), file_(file) {}
   base::Result<void> finish() override {
     TRY(Appended::finish());
-    auto copied = duck_.execute("copy " + name_ + " to " + base::sql_quote(file_) +
-                                " (format parquet, compression zstd, use_tmp_file false); drop table " + name_);
-    if (!copied) return base::fail(base::Code::kIo, "cannot be written: " + copied.error().what, file_);
+    auto copied = duck_.execute(
+        "copy " + name_ + " to " + base::sql_quote(file_) +
+        " (format parquet, compression zstd, use_tmp_file false); drop table " + name_);
+    if (!copied)
+      return base::fail(base::Code::kIo, "cannot be written: " + copied.error().what, file_);
     return {};
   }
 
@@ -108,14 +116,18 @@ class ParquetStore final : public Store {
   ParquetStore(const base::Duck& duck, const Partition& partition, fs::path folder)
       : duck_(duck),
         below_(fs::path("job=" + hive_escape(partition.job)) /
-               ("rank=" + (partition.rank ? std::to_string(*partition.rank) : std::string(kNullPartition)))),
+               ("rank=" +
+                (partition.rank ? std::to_string(*partition.rank) : std::string(kNullPartition)))),
         folder_(std::move(folder)) {}
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const std::vector<TableColumn>& columns) override {
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
+                                            const std::vector<TableColumn>& columns) override {
     const std::string name(table);
     const fs::path folder = folder_ / name / below_;
     std::error_code error;
     fs::create_directories(folder, error);
-    if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+    if (error)
+      return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
+                        folder.string());
     auto file = TRY(base::Replacement::begin(folder / (name + ".parquet")));
     files_.push_back(std::move(file));
     TRY(duck_.execute("create table " + name + " (" + declared(columns) + ")"));
@@ -171,22 +183,26 @@ base::Result<void> check_parquet_folder(const fs::path& folder) {
     const fs::path parent = fs::absolute(folder, error).lexically_normal().parent_path();
     const fs::path above = folder.has_filename() ? parent : parent.parent_path();
     if (fs::is_directory(above, error)) return {};
-    return base::fail(base::Code::kIo, "cannot make the folder: its parent does not exist", folder.string(),
+    return base::fail(base::Code::kIo, "cannot make the folder: its parent does not exist",
+                      folder.string(),
                       "Make that first: mkdir -p " + base::shell_quote(above.string()));
   }
   if (!fs::is_directory(status))
-    return base::fail(base::Code::kUsage, "Parquet goes into a folder, and this is not one", folder.string(),
-                      "Name a new folder");
+    return base::fail(base::Code::kUsage, "Parquet goes into a folder, and this is not one",
+                      folder.string(), "Name a new folder");
   if (is_parquet_folder(folder) || fs::is_empty(folder, error)) return {};
-  return base::fail(base::Code::kUsage, "the folder is not empty, and holds no export of rangescope", folder.string(),
+  return base::fail(base::Code::kUsage,
+                    "the folder is not empty, and holds no export of rangescope", folder.string(),
                     "Name a new folder, or one that an export has written");
 }
 
-base::Result<void> write_parquet(const Input& input, const Partition& partition, const base::Duck& duck,
-                                 const fs::path& folder) {
+base::Result<void> write_parquet(const Input& input, const Partition& partition,
+                                 const base::Duck& duck, const fs::path& folder) {
   std::error_code error;
   fs::create_directory(folder, error);
-  if (error) return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(), folder.string());
+  if (error)
+    return base::fail(base::Code::kIo, "cannot make the folder: " + error.message(),
+                      folder.string());
   if (!is_parquet_folder(folder))
     TRY(base::write_file(folder / kMarker, "{ \"schema\": \"" + std::string(kSchema) + "\" }\n"));
   ParquetStore store(duck, partition, folder);
@@ -204,13 +220,14 @@ base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) 
     std::string list;
     for (const fs::path& file : files)
       list += (list.empty() ? "" : ", ") + base::sql_quote(base::sql_glob_escape(file.string()));
-    auto made =
-        duck.execute("create view " + table + " as select job, rank, * exclude (job, rank) from read_parquet([" + list +
-                     "], union_by_name = true, hive_partitioning = true, hive_types_autocast = false, " +
-                     "hive_types = {'job': varchar, 'rank': bigint})");
+    auto made = duck.execute(
+        "create view " + table + " as select job, rank, * exclude (job, rank) from read_parquet([" +
+        list + "], union_by_name = true, hive_partitioning = true, hive_types_autocast = false, " +
+        "hive_types = {'job': varchar, 'rank': bigint})");
     if (!made)
-      return base::fail(base::Code::kBadData, "table " + table + " cannot be read: " + made.error().what,
-                        folder.string(), "Export it again");
+      return base::fail(base::Code::kBadData,
+                        "table " + table + " cannot be read: " + made.error().what, folder.string(),
+                        "Export it again");
     for (const fs::path& file : files) {  // the pattern is looked for too
       readable.push_back(file);
       if (const std::string escaped = base::sql_glob_escape(file.string()); escaped != file)
@@ -218,12 +235,14 @@ base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) 
     }
   }
   if (readable.empty())
-    return base::fail(base::Code::kNoInput, "the folder holds no table", folder.string(),
-                      "Export one: rangescope export RUN -f parquet -o " + base::shell_quote(folder.string()));
+    return base::fail(
+        base::Code::kNoInput, "the folder holds no table", folder.string(),
+        "Export one: rangescope export RUN -f parquet -o " + base::shell_quote(folder.string()));
   return duck.lock(readable);
 }
 
-base::Result<void> write_duck(const Input& input, const Partition& partition, const base::Duck& duck,
+base::Result<void> write_duck(const Input& input, const Partition& partition,
+                              const base::Duck& duck,
                               const std::function<bool(std::string_view table)>& wanted) {
   MemoryStore store(duck, partition);
   return write_tables(input, store, wanted);

@@ -17,7 +17,8 @@ std::string column_of(std::string_view tag) {
   return base::replace_all(tag, ".", "_");
 }
 
-/// The values of a row: an empty optional, NaN and a view of nothing (a name that nobody gave) are NULL.
+/// The values of a row: an empty optional, NaN and a view of nothing (a name that nobody gave) are
+/// NULL.
 class Put {
  public:
   explicit Put(Rows& rows) : rows_(rows) {}
@@ -68,14 +69,20 @@ std::vector<TableColumn> columns_of(std::string_view text) {
 class Writer {
  public:
   Writer(const Input& input, Store& store, bool wanted)
-      : report_(input.report), s_(input.session), places_(input.places), store_(store), wanted_(wanted) {}
+      : report_(input.report),
+        s_(input.session),
+        places_(input.places),
+        store_(store),
+        wanted_(wanted) {}
 
   base::Result<void> run() {
-    std::vector<std::pair<std::string_view, std::string>> facts = {{"id", report_.run.id}, {"tool", report_.run.tool}};
+    std::vector<std::pair<std::string_view, std::string>> facts = {{"id", report_.run.id},
+                                                                   {"tool", report_.run.tool}};
     facts.emplace_back("duration_ns", fmt::format("{:.0f}", report_.run.duration_ns));
     facts.emplace_back("start_unix_ns", std::to_string(report_.run.start_unix_ns));
     const model::Clock& clock = s_.clock;
-    if (clock.anchor_unix_ns != 0) facts.emplace_back("utc_ns", std::to_string(clock.anchor_unix_ns - clock.anchor_ns));
+    if (clock.anchor_unix_ns != 0)
+      facts.emplace_back("utc_ns", std::to_string(clock.anchor_unix_ns - clock.anchor_ns));
     const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
     if (offset != 0) facts.emplace_back("clock_offset_ns", fmt::format("{:.0f}", offset));
     facts.emplace_back("sources", base::join(report_.run.sources, "; "));
@@ -86,29 +93,37 @@ class Writer {
 
   base::Result<void> regions() {
     std::string columns =
-        "id integer, parent integer, path text, name text, domain text, kind text, depth integer, pid "
+        "id integer, parent integer, path text, name text, domain text, kind text, depth integer, "
+        "pid "
         "integer, tid integer";
     for (const model::Measure& measure : model::measures())
-      columns += ", " + column_of(measure.tag) + (measure.unit == model::Unit::kCount ? " integer" : " real");
-    return fill("regions", columns, report_.regions, [&](Put& put, std::size_t, const model::Region& region) {
-      put(region.id, indexed(region.parent), base::join(region.path, " > "),
-          region.path.empty() ? std::string{} : region.path.back(), region.domain, kind_of(region.kind), region.depth,
-          pid_of(report_, region.process), region.thread);
-      for (const model::Measure& measure : model::measures()) {
-        const auto value = measure.get(region);
-        value&& measure.unit == model::Unit::kCount ? put(static_cast<std::int64_t>(*value)) : put(value);
-      }
-    });
+      columns += ", " + column_of(measure.tag) +
+                 (measure.unit == model::Unit::kCount ? " integer" : " real");
+    return fill(
+        "regions", columns, report_.regions,
+        [&](Put& put, std::size_t, const model::Region& region) {
+          put(region.id, indexed(region.parent), base::join(region.path, " > "),
+              region.path.empty() ? std::string{} : region.path.back(), region.domain,
+              kind_of(region.kind), region.depth, pid_of(report_, region.process), region.thread);
+          for (const model::Measure& measure : model::measures()) {
+            const auto value = measure.get(region);
+            value&& measure.unit == model::Unit::kCount ? put(static_cast<std::int64_t>(*value))
+                                                        : put(value);
+          }
+        });
   }
 
   base::Result<void> region_kernels() {
     std::vector<std::pair<std::uint32_t, const model::KernelRow*>> list;
     for (const model::Region& region : report_.regions)
       if (region.gpu)
-        for (const model::KernelRow& row : region.gpu->top_kernels) list.emplace_back(region.id, &row);
-    return fill("region_kernels", "region integer, name text, calls integer, total_ns real, share real", list,
+        for (const model::KernelRow& row : region.gpu->top_kernels)
+          list.emplace_back(region.id, &row);
+    return fill("region_kernels",
+                "region integer, name text, calls integer, total_ns real, share real", list,
                 [](Put& put, std::size_t, const auto& one) {
-                  put(one.first, one.second->name, one.second->calls, one.second->total_ns, one.second->share);
+                  put(one.first, one.second->name, one.second->calls, one.second->total_ns,
+                      one.second->share);
                 });
   }
 
@@ -120,38 +135,44 @@ class Writer {
       const model::Metric* metric;
     };
     std::vector<Row> list;
-    const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel, const auto& metrics) {
+    const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel,
+                         const auto& metrics) {
       for (const auto& [name, metric] : metrics) list.push_back({region, kernel, &name, &metric});
     };
     for (const model::Region& region : report_.regions) {
       add(&region, nullptr, region.metrics);
-      for (const model::KernelMetrics& kernel : region.kernels) add(&region, &kernel, kernel.metrics);
+      for (const model::KernelMetrics& kernel : region.kernels)
+        add(&region, &kernel, kernel.metrics);
     }
-    for (const model::KernelMetrics& result : report_.unattributed_results) add(nullptr, &result, result.metrics);
-    return fill("metrics",
-                "region integer, kernel text, ordinal integer, name text, value real, min real, max real, unit text, "
-                "rounds integer, source text, absent text",
-                list, [](Put& put, std::size_t, const Row& row) {
-                  const model::Metric& metric = *row.metric;
-                  const bool there = metric.absent.empty();
-                  const auto value = [&](double of) { return there ? std::optional(of) : std::nullopt; };
-                  put(row.region != nullptr ? std::optional(row.region->id) : std::nullopt,
-                      row.kernel != nullptr ? std::optional(row.kernel->name) : std::nullopt,
-                      row.kernel != nullptr ? std::optional(row.kernel->ordinal) : std::nullopt, *row.name,
-                      value(metric.value), value(metric.min), value(metric.max), metric.unit, metric.rounds,
-                      metric.source, there ? std::nullopt : std::optional(metric.absent));
-                });
+    for (const model::KernelMetrics& result : report_.unattributed_results)
+      add(nullptr, &result, result.metrics);
+    return fill(
+        "metrics",
+        "region integer, kernel text, ordinal integer, name text, value real, min real, max real, "
+        "unit text, "
+        "rounds integer, source text, absent text",
+        list, [](Put& put, std::size_t, const Row& row) {
+          const model::Metric& metric = *row.metric;
+          const bool there = metric.absent.empty();
+          const auto value = [&](double of) { return there ? std::optional(of) : std::nullopt; };
+          put(row.region != nullptr ? std::optional(row.region->id) : std::nullopt,
+              row.kernel != nullptr ? std::optional(row.kernel->name) : std::nullopt,
+              row.kernel != nullptr ? std::optional(row.kernel->ordinal) : std::nullopt, *row.name,
+              value(metric.value), value(metric.min), value(metric.max), metric.unit, metric.rounds,
+              metric.source, there ? std::nullopt : std::optional(metric.absent));
+        });
   }
 
   base::Result<void> operators() {
-    return fill("operators",
-                "name text, shapes text, calls integer, cpu_ns real, exclusive_cpu_ns real, gpu_ns real, "
-                "exclusive_gpu_ns real",
-                report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape,
-                [](Put& put, std::size_t, const model::OperatorRow& row) {
-                  put(row.name, row.shapes, row.calls, row.cpu_ns, row.exclusive_cpu_ns, row.gpu_ns,
-                      row.exclusive_gpu_ns);
-                });
+    return fill(
+        "operators",
+        "name text, shapes text, calls integer, cpu_ns real, exclusive_cpu_ns real, gpu_ns real, "
+        "exclusive_gpu_ns real",
+        report_.operators_by_shape.empty() ? report_.operators : report_.operators_by_shape,
+        [](Put& put, std::size_t, const model::OperatorRow& row) {
+          put(row.name, row.shapes, row.calls, row.cpu_ns, row.exclusive_cpu_ns, row.gpu_ns,
+              row.exclusive_gpu_ns);
+        });
   }
 
   base::Result<void> verdict() {
@@ -159,8 +180,9 @@ class Writer {
                 "kind text, severity text, path text, region integer, text text, saves_ns real, "
                 "saves_share real, next text, saves_low_ns real, saves_high_ns real, cure text",
                 report_.verdict, [](Put& put, std::size_t, const model::Verdict& one) {
-                  put(one.kind, model::weight_name(one.severity), one.path, one.region, one.text, one.saves_ns,
-                      one.saves_share, one.next, one.saves_low_ns, one.saves_high_ns, one.cure);
+                  put(one.kind, model::weight_name(one.severity), one.path, one.region, one.text,
+                      one.saves_ns, one.saves_share, one.next, one.saves_low_ns, one.saves_high_ns,
+                      one.cure);
                 });
   }
 
@@ -217,48 +239,56 @@ class Writer {
   }
 
   base::Result<void> ranges() {
-    return large("ranges",
-                 "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid integer, tid "
-                 "integer, end_tid integer, category integer, color integer, payload real",
-                 s_.ranges, [&](Put& put, std::size_t i, const model::Range& range) {
-                   const model::Domain* domain = at(s_.domains, range.domain);
-                   const model::Attributes* more = at(s_.attributes, range.attributes);
-                   const bool payload = more != nullptr && more->payload_type != model::PayloadType::kAbsent;
-                   put(i, text_of(range.name), domain != nullptr ? text_of(domain->name) : std::string_view(),
-                       kind_of(range.kind), range.start_ns, closed(range.end_ns), thread_pid(range.thread),
-                       tid_of(range.thread), tid_of(range.end_thread),
-                       more != nullptr ? std::optional(more->category) : std::nullopt,
-                       more != nullptr && more->has_color ? std::optional(more->color_argb) : std::nullopt,
-                       payload ? std::optional(more->payload()) : std::nullopt);
-                 });
+    return large(
+        "ranges",
+        "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid "
+        "integer, tid "
+        "integer, end_tid integer, category integer, color integer, payload real",
+        s_.ranges, [&](Put& put, std::size_t i, const model::Range& range) {
+          const model::Domain* domain = at(s_.domains, range.domain);
+          const model::Attributes* more = at(s_.attributes, range.attributes);
+          const bool payload = more != nullptr && more->payload_type != model::PayloadType::kAbsent;
+          put(i, text_of(range.name),
+              domain != nullptr ? text_of(domain->name) : std::string_view(), kind_of(range.kind),
+              range.start_ns, closed(range.end_ns), thread_pid(range.thread), tid_of(range.thread),
+              tid_of(range.end_thread),
+              more != nullptr ? std::optional(more->category) : std::nullopt,
+              more != nullptr && more->has_color ? std::optional(more->color_argb) : std::nullopt,
+              payload ? std::optional(more->payload()) : std::nullopt);
+        });
   }
 
   base::Result<void> launches() {
     constexpr const char* kKinds[] = {"kernel", "copy", "memset", "graph", "synchronize", "other"};
     return large("launches",
-                 "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, tid integer, "
+                 "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, "
+                 "tid integer, "
                  "correlation integer",
                  s_.launches, [&](Put& put, std::size_t i, const model::Launch& launch) {
-                   put(i, text_of(launch.name), kKinds[static_cast<std::size_t>(launch.kind)], launch.start_ns,
-                       closed(launch.end_ns), thread_pid(launch.thread), tid_of(launch.thread), launch.correlation);
+                   put(i, text_of(launch.name), kKinds[static_cast<std::size_t>(launch.kind)],
+                       launch.start_ns, closed(launch.end_ns), thread_pid(launch.thread),
+                       tid_of(launch.thread), launch.correlation);
                  });
   }
 
   base::Result<void> kernels() {
     return large("kernels",
-                 "id integer, name text, short_name text, start_ns integer, end_ns integer, duration_ns integer, pid "
-                 "integer, device integer, context integer, stream integer, launch integer, grid text, block text, "
+                 "id integer, name text, short_name text, start_ns integer, end_ns integer, "
+                 "duration_ns integer, pid "
+                 "integer, device integer, context integer, stream integer, launch integer, grid "
+                 "text, block text, "
                  "registers integer, shared_bytes integer, place integer",
                  s_.kernels, [&](Put& put, std::size_t i, const model::Kernel& kernel) {
                    const model::KernelName* name = at(s_.kernel_names, kernel.name);
                    const model::KernelShape* shape = at(s_.kernel_shapes, kernel.shape);
                    put(i, text_of(name != nullptr ? name->demangled : model::StringId{}),
-                       text_of(name != nullptr ? name->short_name : model::StringId{}), kernel.start_ns, kernel.end_ns,
-                       kernel.end_ns - kernel.start_ns);
+                       text_of(name != nullptr ? name->short_name : model::StringId{}),
+                       kernel.start_ns, kernel.end_ns, kernel.end_ns - kernel.start_ns);
                    stream(put, kernel.stream, true);
                    put(indexed(kernel.launch));
                    if (shape == nullptr)
-                     put(std::optional<int>(), std::optional<int>(), std::optional<int>(), std::optional<int>());
+                     put(std::optional<int>(), std::optional<int>(), std::optional<int>(),
+                         std::optional<int>());
                    else
                      put(triple(shape->grid), triple(shape->block), shape->registers_per_thread,
                          std::uint64_t{shape->static_shared_bytes} + shape->dynamic_shared_bytes);
@@ -267,8 +297,9 @@ class Writer {
   }
 
   base::Result<void> places() {
-    return fill("places", "place integer, region integer, innermost integer", places_.holders,
-                [](Put& put, std::size_t, const auto& one) { put(one.place, one.region, one.innermost); });
+    return fill(
+        "places", "place integer, region integer, innermost integer", places_.holders,
+        [](Put& put, std::size_t, const auto& one) { put(one.place, one.region, one.innermost); });
   }
 
   /// A row for each value: amounts of the sample, shares 0..1.
@@ -277,12 +308,14 @@ class Writer {
       const SampleTrack* track;
       std::size_t at;
     };
-    const std::vector<SampleTrack> tracks = wanted_ ? sample_tracks(report_, s_) : std::vector<SampleTrack>();
+    const std::vector<SampleTrack> tracks =
+        wanted_ ? sample_tracks(report_, s_) : std::vector<SampleTrack>();
     std::vector<Row> list;
     for (const SampleTrack& track : tracks)
       for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) list.push_back({&track, i});
     return fill("samples",
-                "device integer, uuid text, source text, metric text, unit text, start_ns integer, end_ns integer, "
+                "device integer, uuid text, source text, metric text, unit text, start_ns integer, "
+                "end_ns integer, "
                 "value real",
                 list, [&](Put& put, std::size_t, const Row& row) {
                   const SampleTrack& track = *row.track;
@@ -295,7 +328,8 @@ class Writer {
 
   base::Result<void> copies() {
     return large("copies",
-                 "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid integer, device "
+                 "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid "
+                 "integer, device "
                  "integer, stream integer, launch integer, source text, destination text",
                  s_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
                    put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
@@ -330,31 +364,35 @@ class Writer {
       put(indexed(call.launch), kOperations[static_cast<std::size_t>(call.operation)]);
       put(call.event, thread_pid(thread), stream_id(call.stream));
     };
-    constexpr std::string_view kColumns = "launch integer, operation text, event integer, pid integer, stream integer";
+    constexpr std::string_view kColumns =
+        "launch integer, operation text, event integer, pid integer, stream integer";
     return large("event_calls", kColumns, s_.event_calls, row);
   }
 
   base::Result<void> cpu_samples() {
-    return large("cpu_samples", "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
+    return large("cpu_samples",
+                 "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
                  s_.cpu.samples, [&](Put& put, std::size_t i, const model::CpuSample& sample) {
                    const model::CpuThread& thread = s_.cpu.threads[sample.thread];
-                   put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name), indexed(sample.stack));
+                   put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name),
+                       indexed(sample.stack));
                  });
   }
 
   base::Result<void> cpu_waits() {
     return large("cpu_waits",
-                 "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid integer, frame integer",
+                 "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid "
+                 "integer, frame integer",
                  s_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
                    const model::CpuThread& thread = s_.cpu.threads[wait.thread];
-                   put(i, wait.kind == model::WaitKind::kIo ? "io" : name_of(wait.kind), wait.start_ns, wait.end_ns,
-                       thread.pid, thread.tid, indexed(wait.stack));
+                   put(i, wait.kind == model::WaitKind::kIo ? "io" : name_of(wait.kind),
+                       wait.start_ns, wait.end_ns, thread.pid, thread.tid, indexed(wait.stack));
                  });
   }
 
   base::Result<void> cpu_counts() {
-    return large("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real", s_.cpu.counts,
-                 [&](Put& put, std::size_t, const model::CpuCount& count) {
+    return large("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real",
+                 s_.cpu.counts, [&](Put& put, std::size_t, const model::CpuCount& count) {
                    const model::CpuCounter& counter = s_.cpu.counters[count.counter];
                    const model::CpuThread& thread = s_.cpu.threads[count.thread];
                    put(text_of(counter.name), count.at_ns, thread.pid, thread.tid, counter.weight);
@@ -363,14 +401,18 @@ class Writer {
 
   base::Result<void> frames() {
     constexpr const char* kKinds[] = {"native", "python", "cut"};
-    return large("frames", "id integer, parent integer, kind text, name text, file text, line integer, module text",
-                 s_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
-                   const model::CpuFrame& frame = s_.cpu.frames[stack.frame];
-                   const auto text = [&](model::StringId id) { return id == 0 ? std::string_view() : text_of(id); };
-                   put(i, indexed(stack.parent), kKinds[static_cast<std::size_t>(frame.kind)], text(frame.name),
-                       text(frame.file), frame.line == 0 ? std::nullopt : std::optional(frame.line),
-                       text(frame.module));
-                 });
+    return large(
+        "frames",
+        "id integer, parent integer, kind text, name text, file text, line integer, module text",
+        s_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
+          const model::CpuFrame& frame = s_.cpu.frames[stack.frame];
+          const auto text = [&](model::StringId id) {
+            return id == 0 ? std::string_view() : text_of(id);
+          };
+          put(i, indexed(stack.parent), kKinds[static_cast<std::size_t>(frame.kind)],
+              text(frame.name), text(frame.file),
+              frame.line == 0 ? std::nullopt : std::optional(frame.line), text(frame.module));
+        });
   }
 
  private:
@@ -416,7 +458,8 @@ class Writer {
 
   /// A row for each of a list.
   template <class List, class Row>
-  base::Result<void> fill(std::string_view table, std::string_view columns, const List& list, Row&& row) {
+  base::Result<void> fill(std::string_view table, std::string_view columns, const List& list,
+                          Row&& row) {
     auto sink = TRY(store_.begin(table, columns_of(columns)));
     Put put(*sink);
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -427,7 +470,8 @@ class Writer {
   }
   /// The same of one that is empty unless it is wanted.
   template <class List, class Row>
-  base::Result<void> large(std::string_view table, std::string_view columns, const List& list, Row&& row) {
+  base::Result<void> large(std::string_view table, std::string_view columns, const List& list,
+                           Row&& row) {
     static const List kEmpty{};
     return fill(table, columns, wanted_ ? list : kEmpty, std::forward<Row>(row));
   }

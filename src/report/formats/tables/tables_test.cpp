@@ -12,7 +12,8 @@ namespace tables_test {
 class TextStore : public Store {
  public:
   using Columns = std::vector<TableColumn>;
-  base::Result<std::unique_ptr<Rows>> begin(std::string_view table, const Columns& columns) override {
+  base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
+                                            const Columns& columns) override {
     columns_[std::string(table)] = columns.size();
     return std::make_unique<TextRows>(text_[std::string(table)]);
   }

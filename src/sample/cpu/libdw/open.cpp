@@ -15,22 +15,26 @@ namespace rangescope::sample::cpu {
 
 namespace {
 
-/// libelf makes room for all section headers at once. Linked files have few; numbers beyond 65,279 lie elsewhere.
+/// libelf makes room for all section headers at once. Linked files have few; numbers beyond 65,279
+/// lie elsewhere.
 bool has_few_sections(int fd) {
   Elf64_Ehdr header{};
-  if (::pread(fd, &header, sizeof header, 0) < static_cast<ssize_t>(sizeof(Elf32_Ehdr))) return false;
+  if (::pread(fd, &header, sizeof header, 0) < static_cast<ssize_t>(sizeof(Elf32_Ehdr)))
+    return false;
   return header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shnum != 0 || header.e_shoff == 0;
 }
 
 /// What a compressed section says that it unpacks to; 0 for others.
 std::uint64_t unpacked(Elf_Scn* section, const GElf_Shdr& header, std::string_view name) {
   GElf_Chdr packed;
-  if ((header.sh_flags & SHF_COMPRESSED) != 0) return gelf_getchdr(section, &packed) != nullptr ? packed.ch_size : 0;
+  if ((header.sh_flags & SHF_COMPRESSED) != 0)
+    return gelf_getchdr(section, &packed) != nullptr ? packed.ch_size : 0;
   if (!name.starts_with(".zdebug") || header.sh_size < 12) return 0;
   const Elf_Data* data = elf_rawdata(section, nullptr);
   if (data == nullptr || data->d_size < 12) return 0;
   std::uint64_t bytes = 0;  // "ZLIB", then the size, its highest byte first
-  for (int i = 4; i < 12; ++i) bytes = bytes << 8 | static_cast<const unsigned char*>(data->d_buf)[i];
+  for (int i = 4; i < 12; ++i)
+    bytes = bytes << 8 | static_cast<const unsigned char*>(data->d_buf)[i];
   return bytes;
 }
 
@@ -41,8 +45,10 @@ std::uint64_t bytes_of_sections(Elf* elf) {
   for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section)) != nullptr;) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
-    const bool symbols = header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM || header.sh_type == SHT_STRTAB;
-    if (symbols && header.sh_size > kMostSections) return kMostSections + 1;  // before names are read
+    const bool symbols = header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM ||
+                         header.sh_type == SHT_STRTAB;
+    if (symbols && header.sh_size > kMostSections)
+      return kMostSections + 1;  // before names are read
     const char* text = elf_strptr(elf, names, header.sh_name);
     const std::string_view name = text != nullptr ? text : "";
     const bool frames = name == ".eh_frame" || name == ".debug_frame";
@@ -89,10 +95,12 @@ std::vector<Code> covered_of(Elf* elf) {
   if (elf_getshdrstrndx(elf, &names) != 0) return out;
   Elf_Data* data = nullptr;
   GElf_Shdr header{};
-  for (Elf_Scn* section = nullptr; data == nullptr && (section = elf_nextscn(elf, section)) != nullptr;) {
+  for (Elf_Scn* section = nullptr;
+       data == nullptr && (section = elf_nextscn(elf, section)) != nullptr;) {
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
     const char* name = elf_strptr(elf, names, header.sh_name);
-    if (name != nullptr && std::strcmp(name, ".eh_frame") == 0) data = elf_getdata(section, nullptr);
+    if (name != nullptr && std::strcmp(name, ".eh_frame") == 0)
+      data = elf_getdata(section, nullptr);
   }
   if (data == nullptr || data->d_buf == nullptr) return out;
   const std::vector<Code> code = code_of(elf);
@@ -117,9 +125,11 @@ std::vector<Code> covered_of(Elf* elf) {
 }
 
 const Code* find_code(const std::vector<Code>& by_begin, GElf_Addr address) {
-  const auto after = std::upper_bound(by_begin.begin(), by_begin.end(), address,
-                                      [](GElf_Addr value, const Code& code) { return value < code.start; });
-  return after == by_begin.begin() || address >= std::prev(after)->end ? nullptr : &*std::prev(after);
+  const auto after =
+      std::upper_bound(by_begin.begin(), by_begin.end(), address,
+                       [](GElf_Addr value, const Code& code) { return value < code.start; });
+  return after == by_begin.begin() || address >= std::prev(after)->end ? nullptr
+                                                                       : &*std::prev(after);
 }
 
 }  // namespace rangescope::sample::cpu

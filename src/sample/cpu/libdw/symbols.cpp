@@ -43,10 +43,10 @@ struct Symbol {
   bool global;
 };
 
-/// A package's debug information, by build id: the system's. What a file names by itself (.gnu_debuglink) may be a pipe
-/// that never answers.
-int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word,
-                    char** name) {
+/// A package's debug information, by build id: the system's. What a file names by itself
+/// (.gnu_debuglink) may be a pipe that never answers.
+int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const char*, const char*,
+                    GElf_Word, char** name) {
   const unsigned char* id = nullptr;
   GElf_Addr place = 0;
   const int bytes = dwfl_module_build_id(module, &id, &place);
@@ -64,8 +64,8 @@ int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const 
 class File {
  public:
   File(int file, const std::string& name) : name_(name) {
-    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, find_debug_file, dwfl_offline_section_address,
-                                                  nullptr};
+    static constexpr Dwfl_Callbacks kCallbacks = {dwfl_build_id_find_elf, find_debug_file,
+                                                  dwfl_offline_section_address, nullptr};
     std::uint64_t bytes = 0;
     Elf* const first = read_elf(file, bytes);
     elf_end(first);
@@ -100,7 +100,8 @@ class File {
     if (symbol != nullptr) {
       GElf_Sym sym;
       GElf_Addr value = 0;
-      const char* name = dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
+      const char* name =
+          dwfl_module_getsym_info(module_, symbol->index, &sym, &value, nullptr, nullptr, nullptr);
       if (name != nullptr) outer = base::demangle({name, std::strcspn(name, "@")});  // no version
     }
     Dwarf_Addr bias = 0;
@@ -123,7 +124,8 @@ class File {
     for (int i = 1; i < count; ++i) {
       GElf_Sym sym;
       GElf_Addr value = 0;
-      const char* name = dwfl_module_getsym_info(module_, i, &sym, &value, nullptr, nullptr, nullptr);
+      const char* name =
+          dwfl_module_getsym_info(module_, i, &sym, &value, nullptr, nullptr, nullptr);
       const auto type = GELF_ST_TYPE(sym.st_info);
       if (name == nullptr || *name == '\0' || sym.st_shndx == SHN_UNDEF || value == 0) continue;
       if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) continue;
@@ -139,13 +141,16 @@ class File {
   }
 
   [[nodiscard]] const Symbol* symbol_at(std::uint64_t at) const {
-    auto found = std::upper_bound(symbols_.begin(), symbols_.end(), at,
-                                  [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
+    auto found = std::upper_bound(
+        symbols_.begin(), symbols_.end(), at,
+        [](std::uint64_t value, const Symbol& symbol) { return value < symbol.address; });
     for (int back = 0; found != symbols_.begin() && back < 16; ++back) {
       --found;
-      // Hand-written assembler may give no size; it does not go on in another section (_init lies before .plt).
-      const bool inside = at < found->end || (found->end == found->address && back == 0 && at - found->address < 4096 &&
-                                              at < section_end(found->address));
+      // Hand-written assembler may give no size; it does not go on in another section (_init lies
+      // before .plt).
+      const bool inside =
+          at < found->end || (found->end == found->address && back == 0 &&
+                              at - found->address < 4096 && at < section_end(found->address));
       if (inside) return &*found;
     }
     return nullptr;
@@ -165,7 +170,9 @@ class File {
   static int number_of(Dwarf_Die& die, unsigned attribute) {
     Dwarf_Attribute memory;
     Dwarf_Word value = 0;
-    return dwarf_formudata(dwarf_attr(&die, attribute, &memory), &value) == 0 ? static_cast<int>(value) : 0;
+    return dwarf_formudata(dwarf_attr(&die, attribute, &memory), &value) == 0
+               ? static_cast<int>(value)
+               : 0;
   }
   static const char* file_of(Dwarf_Die& unit, int number) {
     Dwarf_Files* files = nullptr;
@@ -176,15 +183,16 @@ class File {
 
   // Functions around an address, the outermost first.
   static void scopes(Dwarf_Die& unit, Dwarf_Addr at, std::vector<Function>& out) {
-    // The scopes of an address go on with those of an inlined function's definition; those of the innermost one's entry
-    // go on with what it was inlined into.
+    // The scopes of an address go on with those of an inlined function's definition; those of the
+    // innermost one's entry go on with what it was inlined into.
     Dwarf_Die *inner = nullptr, *found = nullptr;
     if (dwarf_getscopes(&unit, at, &inner) <= 0) return;
     const int count = dwarf_getscopes_die(&inner[0], &found);
     std::free(inner);
     int called = 0;  // line of the call of the function before
     const char* called_in = nullptr;
-    if (Dwarf_Line* line = dwarf_getsrc_die(&unit, at); line != nullptr && dwarf_lineno(line, &called) == 0)
+    if (Dwarf_Line* line = dwarf_getsrc_die(&unit, at);
+        line != nullptr && dwarf_lineno(line, &called) == 0)
       called_in = dwarf_linesrc(line, nullptr, nullptr);
     for (int i = 0; i < count; ++i) {
       const int tag = dwarf_tag(&found[i]);
@@ -195,7 +203,8 @@ class File {
       function.name = name == nullptr ? "(no name)" : base::demangle(name);
       if (const char* file = dwarf_decl_file(&found[i])) function.file = file;
       int line = 0;
-      if (dwarf_decl_line(&found[i], &line) == 0 && line > 0) function.line = static_cast<std::uint32_t>(line);
+      if (dwarf_decl_line(&found[i], &line) == 0 && line > 0)
+        function.line = static_cast<std::uint32_t>(line);
       if (called > 0 && called_in != nullptr && function.file == called_in)
         function.at = static_cast<std::uint32_t>(called);
       out.insert(out.begin(), std::move(function));

@@ -23,8 +23,9 @@ namespace {
 // Registers that a frame's caller needs; of a signal's frame all.
 constexpr std::size_t kKept[] = {3, kRbp, kRsp, 12, 13, 14, 15, kRip};
 
-/// Appends the steps of an expression; false, and nothing is appended, where one is not known here. These are all that
-/// compilers, linkers and hand-written assembler (OpenSSL's, GnuTLS's, libmvec's) are seen to use.
+/// Appends the steps of an expression; false, and nothing is appended, where one is not known here.
+/// These are all that compilers, linkers and hand-written assembler (OpenSSL's, GnuTLS's,
+/// libmvec's) are seen to use.
 bool add_steps(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps) {
   using Op = Step::Op;
   const std::size_t before = steps.size();
@@ -78,14 +79,17 @@ bool add_steps(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps)
   return true;
 }
 
-/// Where libdw says a register was saved: the frame's address, then an expression that starts from it.
+/// Where libdw says a register was saved: the frame's address, then an expression that starts from
+/// it.
 Row::Saved saved_of(const Dwarf_Op* ops, std::size_t count, std::vector<Step>& steps) {
   using At = Row::Saved::At;
-  if (ops[0].atom == DW_OP_call_frame_cfa && (count == 1 || (count == 2 && ops[1].atom == DW_OP_plus_uconst)))
+  if (ops[0].atom == DW_OP_call_frame_cfa &&
+      (count == 1 || (count == 2 && ops[1].atom == DW_OP_plus_uconst)))
     return {At::kFrame, 0, count == 2 ? static_cast<std::int32_t>(ops[1].number) : 0};
   const std::size_t first = steps.size();
   bool value = ops[count - 1].atom == DW_OP_stack_value;
-  if (count == 1 && ops[0].atom == DW_OP_regx && ops[0].number < kRegisters) {  // the register itself, no memory
+  if (count == 1 && ops[0].atom == DW_OP_regx &&
+      ops[0].number < kRegisters) {  // the register itself, no memory
     steps.push_back({Step::Op::kRegister, static_cast<std::uint8_t>(ops[0].number), 0});
     value = true;
   } else if (!add_steps(ops, value ? count - 1 : count, steps)) {
@@ -101,10 +105,12 @@ Row row_of(Dwarf_Frame* frame, bool signal) {
   row.signal = signal;
   Dwarf_Op* ops = nullptr;
   std::size_t count = 0;
-  if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || !add_steps(ops, count, row.steps)) return row;
+  if (dwarf_frame_cfa(frame, &ops, &count) != 0 || count == 0 || !add_steps(ops, count, row.steps))
+    return row;
   row.kind = Row::Kind::kNormal;
   row.frame_steps = static_cast<std::uint32_t>(row.steps.size());
-  if (const Step first = row.steps.front(); row.frame_steps == 1 && first.op == Step::Op::kRegister) {
+  if (const Step first = row.steps.front();
+      row.frame_steps == 1 && first.op == Step::Op::kRegister) {
     row.base = first.base;
     row.offset = static_cast<std::int32_t>(first.number);
     row.frame_steps = 0;
@@ -118,10 +124,13 @@ Row row_of(Dwarf_Frame* frame, bool signal) {
       if (r == kRip && ops == memory) row.kind = Row::Kind::kOutermost;
       continue;
     }
-    if (r == kRsp && count == 2 && ops[0].atom == DW_OP_call_frame_cfa && ops[1].atom == DW_OP_stack_value) continue;
+    if (r == kRsp && count == 2 && ops[0].atom == DW_OP_call_frame_cfa &&
+        ops[1].atom == DW_OP_stack_value)
+      continue;
     row.saved[r] = saved_of(ops, count, row.steps);
   }
-  if (row.saved[kRip].at == Row::Saved::At::kSame && row.kind != Row::Kind::kOutermost) row.kind = Row::Kind::kNone;
+  if (row.saved[kRip].at == Row::Saved::At::kSame && row.kind != Row::Kind::kOutermost)
+    row.kind = Row::Kind::kNone;
   return row;
 }
 
@@ -134,7 +143,8 @@ constexpr std::size_t kMostRows = 64 << 10;
 
 class DwTables final : public Tables {
  public:
-  DwTables(int fd, Elf* elf, std::uint64_t bytes) : fd_(fd), elf_(elf), cfi_(dwarf_getcfi_elf(elf)), bytes_(bytes) {
+  DwTables(int fd, Elf* elf, std::uint64_t bytes)
+      : fd_(fd), elf_(elf), cfi_(dwarf_getcfi_elf(elf)), bytes_(bytes) {
     std::size_t count = 0;
     elf_getphdrnum(elf_, &count);
     for (std::size_t i = 0; i < count && i < 64; ++i) {
@@ -156,12 +166,14 @@ class DwTables final : public Tables {
 
   const Row& row(std::uint64_t address) override {
     auto known = rows_.upper_bound(address);
-    if (known != rows_.begin() && address < std::prev(known)->second.end) return std::prev(known)->second.row;
+    if (known != rows_.begin() && address < std::prev(known)->second.end)
+      return std::prev(known)->second.row;
     Dwarf_Frame* frame = nullptr;
     Dwarf_Addr start = 0, end = 0;
     bool signal = false;
     Row row;
-    if ((cfi_ != nullptr && dwarf_cfi_addrframe(cfi_, address, &frame) == 0) || find_elsewhere(address, frame, row)) {
+    if ((cfi_ != nullptr && dwarf_cfi_addrframe(cfi_, address, &frame) == 0) ||
+        find_elsewhere(address, frame, row)) {
       dwarf_frame_info(frame, &start, &end, &signal);
       row = row_of(frame, signal);
       std::free(frame);
@@ -170,13 +182,16 @@ class DwTables final : public Tables {
       old_rows_ = std::move(rows_);  // callers may hold some
       rows_.clear();
     }
-    // Kept from this address on: behind an epilogue (DW_CFA_restore_state) libdw lets a row begin before it.
-    return rows_.insert_or_assign(address, Known{std::max(end, address + 1), std::move(row)}).first->second.row;
+    // Kept from this address on: behind an epilogue (DW_CFA_restore_state) libdw lets a row begin
+    // before it.
+    return rows_.insert_or_assign(address, Known{std::max(end, address + 1), std::move(row)})
+        .first->second.row;
   }
 
   [[nodiscard]] std::uint64_t address_of(std::uint64_t offset) const override {
     for (const Load& load : loads_)
-      if (offset >= load.offset && offset - load.offset < load.bytes) return offset - load.offset + load.address;
+      if (offset >= load.offset && offset - load.offset < load.bytes)
+        return offset - load.offset + load.address;
     return offset;
   }
 
@@ -189,7 +204,8 @@ class DwTables final : public Tables {
       Elf_Data* data = elf_getdata(section, nullptr);
       for (std::size_t i = 0; data != nullptr && i < header.sh_size / header.sh_entsize; ++i) {
         GElf_Sym symbol;
-        if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || symbol.st_value == 0) continue;
+        if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr || symbol.st_value == 0)
+          continue;
         const char* text = elf_strptr(elf_, header.sh_link, symbol.st_name);
         if (text != nullptr && name == text) return {symbol.st_value, symbol.st_size};
       }
@@ -200,7 +216,8 @@ class DwTables final : public Tables {
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> part(std::uint64_t address) override {
     if (!covered_) covered_ = covered_of(elf_);
     const Code* found = find_code(*covered_, address);
-    return found == nullptr ? std::pair<std::uint64_t, std::uint64_t>() : std::pair(found->start, found->end);
+    return found == nullptr ? std::pair<std::uint64_t, std::uint64_t>()
+                            : std::pair(found->start, found->end);
   }
 
   [[nodiscard]] int descriptor() const override { return fd_; }
@@ -210,16 +227,18 @@ class DwTables final : public Tables {
     elf_getphdrnum(elf_, &count);
     for (std::size_t i = 0; i < count && i < 64; ++i) {
       GElf_Phdr header;
-      if (gelf_getphdr(elf_, static_cast<int>(i), &header) == nullptr || header.p_type != PT_NOTE) continue;
-      Elf_Data* data = elf_getdata_rawchunk(elf_, static_cast<std::int64_t>(header.p_offset), header.p_filesz,
-                                            header.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+      if (gelf_getphdr(elf_, static_cast<int>(i), &header) == nullptr || header.p_type != PT_NOTE)
+        continue;
+      Elf_Data* data =
+          elf_getdata_rawchunk(elf_, static_cast<std::int64_t>(header.p_offset), header.p_filesz,
+                               header.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
       if (data == nullptr) continue;
       GElf_Nhdr note;
       std::size_t name = 0, text = 0;
       for (std::size_t at = 0; (at = gelf_getnote(data, at, &note, &name, &text)) > 0;) {
         const auto* bytes = static_cast<const unsigned char*>(data->d_buf);
-        if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || std::memcmp(bytes + name, "GNU", 4) != 0 ||
-            note.n_descsz > 64)
+        if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
+            std::memcmp(bytes + name, "GNU", 4) != 0 || note.n_descsz > 64)
           continue;
         std::string id;
         for (std::size_t b = 0; b < note.n_descsz; ++b) {
@@ -239,14 +258,17 @@ class DwTables final : public Tables {
     if (elf_getshdrstrndx(elf_, &names) != 0) return;
     for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf_, section)) != nullptr;) {
       GElf_Shdr header;
-      const char* text = gelf_getshdr(section, &header) != nullptr ? elf_strptr(elf_, names, header.sh_name) : nullptr;
+      const char* text = gelf_getshdr(section, &header) != nullptr
+                             ? elf_strptr(elf_, names, header.sh_name)
+                             : nullptr;
       const std::string_view name = text != nullptr ? text : "";
       if (name == ".debug_frame") debug_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
-      if (name.starts_with(".plt")) jumps_.push_back({header.sh_offset, header.sh_size, header.sh_addr});
+      if (name.starts_with(".plt"))
+        jumps_.push_back({header.sh_offset, header.sh_size, header.sh_addr});
     }
   }
-  /// What no .eh_frame has: code built without it, by .debug_frame; jumps of lld and mold to other files, which leave
-  /// the return address on top of the stack.
+  /// What no .eh_frame has: code built without it, by .debug_frame; jumps of lld and mold to other
+  /// files, which leave the return address on top of the stack.
   [[nodiscard]] bool find_elsewhere(std::uint64_t address, Dwarf_Frame*& frame, Row& row) {
     if (!std::exchange(sections_read_, true)) read_sections();
     Dwarf_CFI* cfi = debug_ != nullptr ? dwarf_getcfi(debug_) : nullptr;
