@@ -20,7 +20,7 @@ struct Digest;  // analyze/tally/digest.hpp
 /// "native: rangescope 0.1.0, native-trace 1.0"
 [[nodiscard]] std::string describe(const model::Source& source);
 
-/// What is known of a run beside its session.
+/// What is known of a run in addition to its session.
 struct RunFacts {
   model::RunInfo info;  ///< of its directory; what it leaves empty, the recording fills in
   std::string named;    ///< how a command line names it

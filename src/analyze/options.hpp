@@ -1,4 +1,4 @@
-// What an analysis is asked for, and what it rests on beside its session.
+// What an analysis is asked for, and what it needs to know in addition to its session.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ struct Change {
   double difference = 0;        ///< in the value's unit
   std::optional<double> ratio;  ///< value / value of the first side; absent where that is 0
   std::optional<double> low,
-      high;  ///< confidence interval of the ratio; absent where none can be had
+      high;  ///< confidence interval of the ratio; absent where none can be given
   double confidence =
       0;  ///< of the interval, 0..1: 0.95, less where there are too few runs for that
   std::optional<double>
@@ -85,8 +85,8 @@ struct ComparedRegion {
       functions;  ///< what changed most first; empty unless all sides sampled the CPU
   std::vector<ComparedChain>
       chains;  ///< by their frames; sides of which only a report is there have none
-  std::vector<double>
-      sample_ns;  ///< what a sample of each side stands for, an occurrence; 0: none were taken
+  std::vector<double> sample_ns;  ///< CPU time per occurrence that one sample of each side
+                                  ///< represents; 0: none were taken
   std::string renamed_from;  ///< its path in the first side, where --rename joined two; else ""
   bool is_whole_run = false, is_outside_ranges = false;  ///< as in DigestRegion
 };

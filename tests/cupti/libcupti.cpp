@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "hooks.hpp"
+#include "impossible.hpp"
 #include "profiler.hpp"
 
 namespace {
@@ -200,40 +201,6 @@ void emit(Record record, CUpti_ActivityKind kind) {
   }
 }
 
-// STANDIN_IMPOSSIBLE=kernel:backward makes the times of the first kernel impossible: `backward`, it
-// ends before it starts; `early`, it starts before its launch; `later` and `past`, it is of another
-// clock. So of copy, set and graph.
-template <typename Record>
-void spoil(Record& record, const char* work) {
-  static const std::string wanted = [] {
-    const char* text = std::getenv("STANDIN_IMPOSSIBLE");
-    return std::string(text != nullptr ? text : "");
-  }();
-  static bool spoilt = false;
-  const std::string beginning = std::string(work) + ':';
-  if (spoilt || wanted.rfind(beginning, 0) != 0) return;
-  spoilt = true;
-  const std::string how = wanted.substr(beginning.size());
-  constexpr std::uint64_t kEarly_ns = 2'000'000, kHour_ns = 3'600'000'000'000;
-  if (how == "backward") {
-    const std::uint64_t start = record.start;  // a packed field, which no reference binds to
-    record.start = record.end;
-    record.end = start;
-  }
-  if (how == "early") {
-    record.start -= kEarly_ns;
-    record.end -= kEarly_ns;
-  }
-  if (how == "later") {
-    record.start += kHour_ns;
-    record.end += kHour_ns;
-  }
-  if (how == "past") {
-    record.end = record.end - record.start + 1000;
-    record.start = 1000;
-  }
-}
-
 void on_kernel(const standin::Work& work) {
   standin::profile(work);
   standin::sample_pc(work);
@@ -253,7 +220,7 @@ void on_kernel(const standin::Work& work) {
   record.graphNodeId = work.node;
   record.graphId = static_cast<std::uint32_t>(work.node >> 32);
   record.clusterX = record.clusterY = record.clusterZ = 0;
-  spoil(record, "kernel");
+  standin::spoil(record, "kernel");
   emit(record, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 }
 
@@ -268,7 +235,7 @@ void on_copy(const standin::Work& work) {
   record.correlationId = work.correlation;
   record.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
   record.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  spoil(record, "copy");
+  standin::spoil(record, "copy");
   emit(record, CUPTI_ACTIVITY_KIND_MEMCPY);
 }
 
@@ -280,7 +247,7 @@ void on_set(const standin::Work& work) {
   record.contextId = work.context;
   record.streamId = work.stream;
   record.correlationId = work.correlation;
-  spoil(record, "set");
+  standin::spoil(record, "set");
   emit(record, CUPTI_ACTIVITY_KIND_MEMSET);
 }
 
@@ -304,7 +271,7 @@ void on_graph(std::uint32_t graph, const standin::Work& work) {
   record.graphId = graph;
   record.contextId = work.context;
   record.streamId = work.stream;
-  spoil(record, "graph");
+  standin::spoil(record, "graph");
   emit(record, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "analyze/cpu/hot_functions.hpp"
 #include "analyze/cpu/other_threads.hpp"
 #include "analyze/cpu/own/call_tree.hpp"
 #include "analyze/names/kernel_labels.hpp"
@@ -29,8 +30,6 @@ using model::CpuWait;
 using model::CpuWork;
 using model::Session;
 
-using model::kMostFunctions;
-constexpr std::uint32_t kEnoughOfALine = 5;
 /// Of a counter whose records lack so small a part, no record is no event.
 constexpr double kHardlyAnyLost = 0.05;
 constexpr std::string_view kPartKinds[] = {"python", "native", "cuda", "waiting"};
@@ -73,8 +72,7 @@ struct Held {
 /// Sums of one set of regions.
 struct CpuSetSums {
   PartTimes parts;
-  std::unordered_map<std::uint64_t, std::int64_t>
-      stacks;                                        ///< stack << 2 | in a call << 1 | GPU idle
+  StackCounts stacks;                                ///< in calls too
   std::unordered_map<std::uint32_t, double> waited;  ///< by stack, without idle threads'
   double waits_ns = 0;                               ///< all, those within calls too
   double estimated_ns = 0;                           ///< of those outside calls, by a scale
@@ -88,7 +86,12 @@ class CpuSums {
   CpuSums(const Session& session, const Options& options, const Tree& tree,
           const Contexts& contexts, const std::vector<RegionKey>& keys,
           const std::vector<model::Region>& regions)
-      : session_(session), cpu_(session.cpu), keys_(keys), regions_(regions), own_code_(session) {
+      : session_(session),
+        cpu_(session.cpu),
+        keys_(keys),
+        regions_(regions),
+        own_code_(session),
+        hot_functions_(session) {
     aggregate_ = std::any_of(keys.begin(), keys.end(), [](const RegionKey& key) {
       return key.process == kNone && key.thread == kNone;
     });
@@ -157,15 +160,6 @@ class CpuSums {
                                     : module.empty() || module.starts_with("//") ? "(JIT)"
                                                                                  : module);
     }
-    not_read_.resize(cpu_.frames.size());
-    hot_line_.resize(cpu_.frames.size());
-    for (const model::CpuLine& line : cpu_.lines)
-      if (line.samples >= kEnoughOfALine && line.samples > hot_line_[line.frame].samples)
-        hot_line_[line.frame] = line;
-    for (std::uint32_t f = 0; f < cpu_.frames.size(); ++f)
-      if (cpu_.frames[f].kind == model::FrameKind::kPython && cpu_.frames[f].file == 0 &&
-          session_.strings.view(cpu_.frames[f].name) == model::kNotRead)
-        not_read_[f] = true;
     unknown_ = part(kNative, cpu_.unwinding == "none" ? "native code" : "(unknown)");
     kernel_ = part(kNative, "[kernel]");
     unrecorded_wait_ = part(kWaiting, "other");
@@ -324,7 +318,7 @@ class CpuSums {
                        at->at_ns < wait.end_ns;
          --left)
       if (const std::uint32_t frame = telling_frame(cpu_, (at++)->stack);
-          frame != kNone && !not_read_[frame])
+          frame != kNone && !hot_functions_.is_unread(frame))
         ++held.doing[frame];
   }
 
@@ -460,11 +454,11 @@ class CpuSums {
     work.interval_ns = static_cast<double>(cpu_.interval_ns);
     const double interval = work.interval_ns;
     PartTimes parts;
-    std::unordered_map<std::uint64_t, std::int64_t> stacks;
+    StackCounts stacks;
     std::map<std::uint32_t, std::int64_t> own;
     double waits = 0, recorded = 0, estimated = 0;
     std::vector<std::int64_t> records(cpu_.counters.size());
-    std::unordered_map<std::uint64_t, std::int64_t> pool;
+    StackCounts pool;
     std::map<HeldKey, Held> held;
     OwnTimes times;
     for (const Use& use : uses) {
@@ -567,7 +561,7 @@ class CpuSums {
     for (const auto& [stack, count] : own) work.stacks.push_back({stack, count});
     const double ran = std::max(0.0, wall - waits - missing);
     const double each = work.samples > 0 ? ran / static_cast<double>(work.samples) : 0;
-    if (work.samples + work.pool_samples > 0) functions(stacks, each, pool, work);
+    if (work.samples + work.pool_samples > 0) hot_functions_.fill(stacks, each, pool, work);
     for (const auto& [key, count] : stacks)
       times[static_cast<std::uint32_t>(key >> 2)].cpu_ns += static_cast<double>(count) * each;
     own_code_.fill(times, work);
@@ -616,102 +610,18 @@ class CpuSums {
         time = {time.ns * (1 + more / all), time.idle_ns * (1 + more / all)};
   }
 
-  /// Of samples of Python code some lack its functions: those of the others represent them, in sum
-  /// and by themselves.
-  struct PythonScale {
-    double own = 1, total = 1;
-  };
-  [[nodiscard]] PythonScale python_scale(
-      const std::unordered_map<std::uint64_t, std::int64_t>& stacks) const {
-    if (std::find(not_read_.begin(), not_read_.end(), true) == not_read_.end()) return {};
-    std::int64_t read = 0, unread = 0, own_read = 0, own_unread = 0;
-    for (const auto& [key, count] : stacks) {
-      const auto first = static_cast<std::uint32_t>(key >> 2);
-      bool python = false, lacks = false;
-      for (std::uint32_t s = first; s < cpu_.stacks.size() && !lacks; s = cpu_.stacks[s].parent) {
-        const std::uint32_t frame = cpu_.stacks[s].frame;
-        const bool here = cpu_.frames[frame].kind == model::FrameKind::kPython;
-        lacks = not_read_[frame];
-        python |= here;
-        if (s == first && here) (lacks ? own_unread : own_read) += count;
-      }
-      if (python) (lacks ? unread : read) += count;
-    }
-    const auto scale = [](std::int64_t has, std::int64_t lacks) {
-      return has == 0 ? 1 : static_cast<double>(has + lacks) / static_cast<double>(has);
-    };
-    return {scale(own_read, own_unread), scale(read, unread)};
-  }
-
-  void add_functions(const std::unordered_map<std::uint64_t, std::int64_t>& stacks, double each,
-                     std::unordered_map<std::uint32_t, std::pair<double, double>>& of_frame) const {
-    std::vector<std::uint32_t> seen;
-    for (const auto& [key, count] : stacks) {
-      const double ns = static_cast<double>(count) * each;
-      seen.clear();
-      const auto first = static_cast<std::uint32_t>(key >> 2);
-      for (std::uint32_t s = first; s < cpu_.stacks.size(); s = cpu_.stacks[s].parent) {
-        const std::uint32_t frame = cpu_.stacks[s].frame;
-        if (s == first) of_frame[frame].first += ns;
-        seen.push_back(frame);
-      }
-      std::sort(seen.begin(), seen.end());  // a recursive function counts once
-      seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
-      for (const std::uint32_t frame : seen) of_frame[frame].second += ns;
-    }
-  }
-
-  using StackCounts = std::unordered_map<std::uint64_t, std::int64_t>;
-  void functions(const StackCounts& stacks, double each, const StackCounts& pool,
-                 CpuWork& work) const {
-    const PythonScale python = python_scale(stacks);
-    std::unordered_map<std::uint32_t, std::pair<double, double>> of_frame;
-    add_functions(stacks, each, of_frame);
-    add_functions(pool, work.interval_ns, of_frame);
-    std::vector<std::uint32_t> frames;
-    for (auto& [frame, ns] : of_frame) {
-      if (cpu_.frames[frame].kind == model::FrameKind::kCut ||
-          (not_read_[frame] && python.total > 1))
-        continue;
-      frames.push_back(frame);
-      if (cpu_.frames[frame].kind != model::FrameKind::kPython) continue;
-      ns.first *= python.own;
-      ns.second = std::max(ns.first, ns.second * python.total);
-    }
-    const auto take = [&](auto value, std::vector<model::CpuFunction>& out) {
-      const std::size_t count = std::min(frames.size(), kMostFunctions);
-      std::partial_sort(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(count),
-                        frames.end(), [&](std::uint32_t a, std::uint32_t b) {
-                          const double x = value(of_frame.at(a)), y = value(of_frame.at(b));
-                          return x != y ? x > y : a < b;
-                        });
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto& ns = of_frame.at(frames[i]);
-        if (value(ns) <= 0) break;
-        model::CpuFunction function = function_of(session_, frames[i]);
-        function.self_ns = ns.first;
-        function.total_ns = ns.second;
-        function.hot_line = hot_line_[frames[i]].line;
-        out.push_back(std::move(function));
-      }
-    };
-    take([](const std::pair<double, double>& ns) { return ns.first; }, work.functions);
-    take([](const std::pair<double, double>& ns) { return ns.second; }, work.callers);
-  }
-
   const Session& session_;
   const CpuProfile& cpu_;
   const std::vector<RegionKey>& keys_;
   const std::vector<model::Region>& regions_;
   const OwnCode own_code_;
+  const HotFunctions hot_functions_;
   bool gpu_recorded_ = false, aggregate_ = false;
   std::vector<Stretches> busy_, in_calls_;
   const Stretches none_;
   std::map<std::uint32_t, std::uint32_t> first_of_pid_;
   model::Strings names_;
   std::vector<std::uint32_t> meaning_;
-  std::vector<model::CpuLine> hot_line_;  ///< of each frame; line 0: unknown
-  std::vector<bool> not_read_;  ///< frames in place of Python functions that were not read
   std::uint32_t unknown_ = 0, kernel_ = 0, unrecorded_wait_ = 0;
   std::uint32_t wait_parts_[std::size(model::kWaitNames)] = {};
   std::vector<bool> in_range_;  ///< samples of a pool that count in a range

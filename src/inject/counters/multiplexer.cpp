@@ -69,7 +69,7 @@ void Multiplexer::settle(Target& target, std::int64_t duration_ns) {
     target.settled = skipped >= static_cast<std::uint32_t>(limits_.skip_first);
   } else {
     // The first occurrence is never compared with: it loads modules and fills caches. A range of
-    // long occurrences comes seldom: no more than a third of those that may come are left alone.
+    // long occurrences occurs rarely: no more than a third of those that may come are left alone.
     const std::int64_t third = kExpectedRun_ns / (3 * (duration_ns > 0 ? duration_ns : 1));
     const auto most =
         third >= limits_.settle_most ? limits_.settle_most : static_cast<std::uint32_t>(third);

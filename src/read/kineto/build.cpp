@@ -20,7 +20,9 @@
 #include "read/impossible.hpp"
 #include "read/index.hpp"
 #include "read/kineto/event.hpp"
+#include "read/kineto/idle_threads.hpp"
 #include "read/kineto/memory.hpp"
+#include "read/kineto/names.hpp"
 #include "read/kineto/overhead.hpp"
 #include "read/timeline.hpp"
 
@@ -33,64 +35,6 @@ constexpr std::int64_t kMicrosecond = 1000;
 
 std::uint64_t thread_key(std::uint32_t pid, std::uint32_t tid) {
   return std::uint64_t{pid} << 32 | tid;
-}
-
-/// AMD's functions have CUDA's names but for the beginning.
-std::string cuda_name(std::string_view api) {
-  return api.starts_with("hip") ? "cuda" + std::string(api.substr(3)) : std::string(api);
-}
-
-/// Of an element, by PyTorch's name of its type; 0 where that is not known.
-std::uint64_t bytes_of(std::string_view dtype) {
-  constexpr std::pair<std::string_view, std::uint64_t> kTypes[] = {
-      {"Float", 4},         {"Half", 2},        {"BFloat16", 2},        {"Double", 8},
-      {"Long", 8},          {"Int", 4},         {"Short", 2},           {"Char", 1},
-      {"Byte", 1},          {"Bool", 1},        {"ComplexFloat", 8},    {"ComplexDouble", 16},
-      {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Float8_e4m3fnuz", 1}, {"Float8_e5m2fnuz", 1}};
-  for (const auto& [name, bytes] : kTypes)
-    if (name == dtype) return bytes;
-  return 0;
-}
-
-/// What NCCL calls an operation that PyTorch calls `name`; "" for waits, messages between two ranks
-/// and other things.
-std::string_view nccl_name(std::string_view name) {
-  constexpr std::pair<std::string_view, std::string_view> kOperations[] = {
-      {"reduce_scatter", "ncclReduceScatter"},
-      {"allgather", "ncclAllGather"},
-      {"all_gather", "ncclAllGather"},
-      {"allreduce", "ncclAllReduce"},
-      {"all_reduce", "ncclAllReduce"},
-      {"broadcast", "ncclBroadcast"},
-      {"all_to_all", "ncclAlltoAll"},
-      {"alltoall", "ncclAlltoAll"},
-      {"reduce", "ncclReduce"},
-      {"gather", "ncclGather"},
-      {"scatter", "ncclScatter"}};
-  for (const auto& [part, call] : kOperations)
-    if (name.find(part) != std::string_view::npos) return call;
-  return {};
-}
-
-constexpr double kIdle = 0.9;  ///< of a thread's time in calls that wait
-
-/// Is it a Python function that waits: for a lock, a queue, a pipe, a while?
-bool waits_for_others(std::string_view function) {
-  constexpr std::string_view kWaits[] = {"acquire of _thread.",
-                                         ": wait",
-                                         ": _recv",
-                                         ": recv",
-                                         "select.",
-                                         "poll of ",
-                                         "sleep>",
-                                         "read>",
-                                         "accept of ",
-                                         ": join",
-                                         "_wait_for_tstate",
-                                         ": select"};
-  return std::any_of(std::begin(kWaits), std::end(kWaits), [&](std::string_view wait) {
-    return function.find(wait) != std::string_view::npos;
-  });
 }
 
 template <class Id>
@@ -237,7 +181,8 @@ class Builder {
     for (auto& thread : s_.threads)
       if (thread.process == kNone) thread.process = s_.processes.empty() ? process(0) : 0;
     memory_events_.finish(s_);
-    leave_out_idle_threads();
+    if (const std::uint32_t python = find_domain("python"); python != kNone)
+      idle_threads_ = leave_out_idle_threads(s_, python);
     order_ranges();
     if (const std::uint32_t overhead = find_domain("overhead"); overhead != kNone)
       take_out_overhead(overhead, s_);
@@ -624,42 +569,6 @@ class Builder {
          "GPU work without its CUDA call in the trace belongs to the operator that the trace "
          "names; its launch latency "
          "is counted from the operator's start");
-  }
-
-  /// A Python thread that runs no operator and is in a call that waits for nine tenths of its time:
-  /// a pool's, a monitor's.
-  void leave_out_idle_threads() {
-    const std::uint32_t python = find_domain("python");
-    if (python == kNone) return;
-    std::vector<char> works(s_.threads.size());
-    std::vector<std::vector<const model::Range*>> ranges(s_.threads.size());
-    for (const model::Launch& call : s_.launches) works[call.thread] = 1;
-    for (const model::Range& range : s_.ranges) {
-      if (range.domain == python && range.end_ns != model::kOpen)
-        ranges[range.thread].push_back(&range);
-      else
-        works[range.thread] = 1;
-    }
-    std::vector<char> idle(s_.threads.size());
-    for (std::size_t thread = 0; thread < ranges.size(); ++thread) {
-      if (works[thread] != 0 || ranges[thread].empty()) continue;
-      std::ranges::sort(ranges[thread],
-                        [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
-      std::int64_t waits = 0, all = 0, waits_until = ranges[thread].front()->start_ns,
-                   until = waits_until;
-      const auto add = [](const model::Range& range, std::int64_t& reached) {
-        const std::int64_t from = std::max(range.start_ns, reached);
-        reached = std::max(reached, range.end_ns);
-        return std::max<std::int64_t>(0, range.end_ns - from);
-      };
-      for (const model::Range* range : ranges[thread]) {
-        all += add(*range, until);
-        if (waits_for_others(s_.strings.view(range->name))) waits += add(*range, waits_until);
-      }
-      idle[thread] = static_cast<double>(waits) >= kIdle * static_cast<double>(all);
-      idle_threads_ += idle[thread] != 0 ? 1 : 0;
-    }
-    std::erase_if(s_.ranges, [&](const model::Range& range) { return idle[range.thread] != 0; });
   }
 
   model::Session s_;

@@ -174,9 +174,6 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
             "' launches CUDA graphs, whose kernels CUPTI cannot measure one by one; measure the "
             "range instead");
   } else if (tally.rounds == 0) {
-    const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
-    const std::uint32_t a_run =
-        std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
     if (metrics_.empty())
       return add("pc_not_sampled", tally.occurrences,
                  fmt::format("'{}'{} has no program-counter samples: none of {} could be sampled "
@@ -185,20 +182,7 @@ void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
                              "also samples warm-up",
                              path, on, base::counted(tally.occurrences, "instance"),
                              tally.skipped_first, tally.skipped_arming));
-    add("counters_incomplete", tally.occurrences,
-        fmt::format(
-            "'{}'{} has no counters: {} needed, {} done, and {} of {} could be "
-            "measured ({} in warm-up, {} while the hardware was being programmed or a graph "
-            "captured, {} unlike "
-            "the others{}){}; {}"
-            "--passes relaunch would add the rest in {}",
-            path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes,
-            tally.measured, base::counted(tally.occurrences, "instance"), tally.skipped_first,
-            tally.skipped_arming, tally.discarded,
-            tally.passed_over > 0 ? fmt::format(", {} left out by --every", tally.passed_over) : "",
-            tally.head.small == 2 ? ", and it stopped occurring" : "",
-            lacking <= tally.skipped_first ? "--skip-first 0 also measures warm-up; " : "",
-            base::counted((lacking + a_run - 1) / a_run, "more run")));
+    add("counters_incomplete", tally.occurrences, incomplete_text(tally, path, on));
   } else if (tally.head.small == 2) {
     add("counters_gave_up", tally.rounds,
         fmt::format("'{}'{} stopped occurring after {}: the other passes were given up, and the "
@@ -262,3 +246,21 @@ void CounterReader::finish(const std::string& where) {
 }
 
 }  // namespace rangescope::read::native
+std::string incomplete_text(const wired::Tally& tally, const std::string& path,
+                            const std::string& on) {
+  const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
+  const std::uint32_t counted_in_a_run =
+      std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
+  std::string left_out, stopped, warm_up;
+  if (tally.passed_over > 0) left_out = fmt::format(", {} left out by --every", tally.passed_over);
+  if (tally.head.small == 2) stopped = ", and it stopped occurring";
+  if (lacking <= tally.skipped_first) warm_up = "--skip-first 0 also measures warm-up; ";
+  return fmt::format(
+      "'{}'{} has no counters: {} needed, {} done, and {} of {} could be measured ({} in warm-up, "
+      "{} while the hardware was being programmed or a graph captured, {} unlike the others{}){}; "
+      "{}--passes relaunch would add the rest in {}",
+      path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
+      base::counted(tally.occurrences, "instance"), tally.skipped_first, tally.skipped_arming,
+      tally.discarded, left_out, stopped, warm_up,
+      base::counted((lacking + counted_in_a_run - 1) / counted_in_a_run, "more run"));
+}

@@ -81,7 +81,8 @@ void write_cache(const fs::path& file,
     text += '\n';
     if (text.size() > kMostCached) return;
   }
-  // A cache that cannot be written costs time only. Names tell what was run: for nobody else.
+  // A cache that cannot be written costs time only. Names tell what was run: only the user may read
+  // them.
   std::error_code error;
   if (fs::create_directories(file.parent_path(), error))
     fs::permissions(file.parent_path(), fs::perms::owner_all, error);
@@ -183,7 +184,7 @@ std::vector<Named> names_in_perf_map(const fs::path& file,
 }
 
 // An address belongs to the last symbol at or before it: symbols are put to the first address
-// behind them, the last of each wins, and stands for the addresses that follow too.
+// behind them, the last of each wins, and names the addresses that follow too.
 std::vector<Named> names_in_kallsyms(const fs::path& file,
                                      std::span<const std::uint64_t> addresses) {
   std::vector<std::pair<std::uint64_t, std::string>> best(addresses.size());

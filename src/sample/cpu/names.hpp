@@ -21,7 +21,7 @@ namespace rangescope::sample::cpu {
                                                  std::size_t& unnamed);
 
 /// Lines "START SIZE NAME" in hex of /tmp/perf-PID.map, of which each compiler may write millions;
-/// what is newer stands for what is older. Of a file of the current user or root only, as perf
+/// what is newer replaces what is older. Of a file of the current user or root only, as perf
 /// does: everybody can make one of that name. Memory: of `addresses` (sorted), and one line; at
 /// most the last 256 MiB are read.
 [[nodiscard]] std::vector<Named> names_in_perf_map(const std::filesystem::path& file,

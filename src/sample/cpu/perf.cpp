@@ -44,7 +44,7 @@ constexpr std::uint64_t register_mask() {
 constexpr std::size_t kTrailer = 24;
 /// In place of a counter's number: the event of context switches.
 constexpr std::uint32_t kOfSwitches = ~0u;
-/// And the clock that wakes nobody.
+/// And the clock that wakes no reader.
 constexpr std::uint32_t kOfQuiet = ~1u;
 /// And the clock that does not sample.
 constexpr std::uint32_t kOfTime = ~2u;
@@ -294,7 +294,7 @@ void Events::open_quiet(perf_event_attr attributes, std::size_t ring_bytes) {
   (void)open_beside(attributes, kOfQuiet, quiet_fds_);
 }
 
-// A program that is started meanwhile has the clock that wakes us again, beside the other:
+// A program that is started meanwhile has the clock that wakes us again, and the other too:
 // enable_on_exec.
 void Events::be_quiet(bool quiet) {
   if (quiet_fds_.empty() || quiet == quiet_) return;

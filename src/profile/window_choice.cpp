@@ -1,0 +1,66 @@
+#include "profile/window_choice.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "config/schema.hpp"
+#include "wire/control.hpp"
+
+namespace rangescope::profile {
+
+base::Result<WindowChoice::Counted> parse_counted(const std::string& text) {
+  const auto colon = text.rfind(':');
+  const std::string numbers = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const auto dash = numbers.find('-');
+  const auto first = base::to_uint(numbers.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : base::to_uint(numbers.substr(dash + 1));
+  constexpr std::uint64_t kMost = 1u << 31;
+  if (!first || !last || *first == 0 || *last < *first || *last > kMost || colon == 0 ||
+      colon >= sizeof wire::control::Page::name)
+    return base::fail(
+        base::Code::kUsage, "'" + base::printable(text) + "' does not name instances of a range",
+        "--window", "Write a range, the first and the last one: --window step:100-110");
+  return WindowChoice::Counted{text.substr(0, colon), static_cast<std::uint32_t>(*first),
+                               static_cast<std::uint32_t>(*last)};
+}
+
+std::optional<double> limit_ns(const WindowChoice::When& when,
+                               const model::Distribution& lengths_ns) {
+  constexpr std::uint64_t kFew = 100;  // instances before their quantile says anything
+  if (when.limit_ns > 0) return when.limit_ns;
+  const std::uint64_t count = lengths_ns.moments.n;
+  if (count < kFew) return std::nullopt;
+  const double longer_instances = static_cast<double>(count) * (1 - when.quantile);
+  const auto place = count - 1 - std::min(static_cast<std::uint64_t>(longer_instances), count - 1);
+  return lengths_ns.value_at(place) * when.factor;
+}
+
+base::Result<WindowChoice::When> parse_when(const std::string& text) {
+  const auto wrong = [&] {
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a condition",
+                      "--when",
+                      "Write a range and what it is longer than: --when 'step > p99 * 1.5', --when "
+                      "'step > 20ms'");
+  };
+  const auto above = text.rfind('>');
+  if (above == std::string::npos) return wrong();
+  WindowChoice::When when;
+  when.range = base::trim(std::string_view(text).substr(0, above));
+  const auto words = base::split(std::string_view(text).substr(above + 1), '*');
+  const std::string limit(base::trim(words.front()));
+  const auto factor =
+      words.size() == 2 ? base::to_double(base::trim(words[1])) : std::optional<double>(1);
+  if (const auto duration = config::parse_duration(limit))
+    when.limit_ns = static_cast<double>(*duration);
+  else if (const auto percent =
+               limit.starts_with('p') ? base::to_double(limit.substr(1)) : std::nullopt)
+    when.quantile = *percent / 100;
+  if (when.range.empty() || words.size() > 2 || !factor || *factor <= 0 ||
+      (when.limit_ns > 0 && words.size() == 2) ||
+      (when.limit_ns <= 0 && (when.quantile <= 0 || when.quantile >= 1)))
+    return wrong();
+  when.factor = *factor;
+  return when;
+}
+
+}  // namespace rangescope::profile
