@@ -14,6 +14,30 @@
 namespace rangescope::read::native {
 namespace wired = wire::counters;
 
+namespace {
+
+/// Why `tally`'s range has no counters, and what would complete them. `on`: its GPU, or "".
+std::string incomplete_text(const wired::Tally& tally, const std::string& path,
+                            const std::string& on) {
+  const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
+  const std::uint32_t counted_in_a_run =
+      std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
+  std::string left_out, stopped, warm_up;
+  if (tally.passed_over > 0) left_out = fmt::format(", {} left out by --every", tally.passed_over);
+  if (tally.head.small == 2) stopped = ", and it stopped occurring";
+  if (lacking <= tally.skipped_first) warm_up = "--skip-first 0 also measures warm-up; ";
+  return fmt::format(
+      "'{}'{} has no counters: {} needed, {} done, and {} of {} could be measured ({} in warm-up, "
+      "{} while the hardware was being programmed or a graph captured, {} unlike the others{}){}; "
+      "{}--passes relaunch would add the rest in {}",
+      path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
+      base::counted(tally.occurrences, "instance"), tally.skipped_first, tally.skipped_arming,
+      tally.discarded, left_out, stopped, warm_up,
+      base::counted((lacking + counted_in_a_run - 1) / counted_in_a_run, "more run"));
+}
+
+}  // namespace
+
 std::string_view CounterReader::name(std::uint32_t id) const {
   const auto found = names_.find(id);
   return found == names_.end() ? std::string_view{} : std::string_view(found->second);
@@ -246,21 +270,3 @@ void CounterReader::finish(const std::string& where) {
 }
 
 }  // namespace rangescope::read::native
-std::string incomplete_text(const wired::Tally& tally, const std::string& path,
-                            const std::string& on) {
-  const std::uint32_t lacking = tally.needed > tally.passes ? tally.needed - tally.passes : 0;
-  const std::uint32_t counted_in_a_run =
-      std::max(tally.occurrences - std::min(tally.passed_over, tally.occurrences), 1u);
-  std::string left_out, stopped, warm_up;
-  if (tally.passed_over > 0) left_out = fmt::format(", {} left out by --every", tally.passed_over);
-  if (tally.head.small == 2) stopped = ", and it stopped occurring";
-  if (lacking <= tally.skipped_first) warm_up = "--skip-first 0 also measures warm-up; ";
-  return fmt::format(
-      "'{}'{} has no counters: {} needed, {} done, and {} of {} could be measured ({} in warm-up, "
-      "{} while the hardware was being programmed or a graph captured, {} unlike the others{}){}; "
-      "{}--passes relaunch would add the rest in {}",
-      path, on, base::counted(tally.needed, "pass is", "passes are"), tally.passes, tally.measured,
-      base::counted(tally.occurrences, "instance"), tally.skipped_first, tally.skipped_arming,
-      tally.discarded, left_out, stopped, warm_up,
-      base::counted((lacking + counted_in_a_run - 1) / counted_in_a_run, "more run"));
-}
