@@ -23,6 +23,8 @@ constexpr std::string_view kInterpreters[] = {"pypy", "node", "ruby", "perl",
 
 constexpr std::string_view kCodeOfAnOption = "<string>";  ///< python -c
 constexpr std::string_view kCodeOfInput = "<stdin>";      ///< python -
+constexpr std::string_view kModule = "<module>";
+constexpr std::string_view kFolderOfMultiprocessing = "/multiprocessing/";
 
 template <class List>
 bool starts_with_any(std::string_view text, const List& prefixes) {
@@ -62,20 +64,50 @@ Origin origin_of_python(std::string_view name, std::string_view file) {
   return is_comprehension ? Origin::kPartOfCaller : Origin::kOwn;
 }
 
-/// In a program that has files, code without a file is what the interpreter starts with: a line of
-/// a .pth file.
+bool is_code_without_file(const Session& session, const CpuFrame& frame) {
+  return session.strings.view(frame.file).starts_with('<');
+}
+
+bool has_own_python_file(const Session& session, const std::vector<Origin>& origins) {
+  for (std::size_t f = 0; f < origins.size(); ++f) {
+    const CpuFrame& frame = session.cpu.frames[f];
+    const bool is_python = frame.kind == model::FrameKind::kPython;
+    if (is_python && origins[f] == Origin::kOwn && !is_code_without_file(session, frame))
+      return true;
+  }
+  return false;
+}
+
+/// Is the program a text, of `python -c`, of stdin or of a program that embeds Python? Then the
+/// outermost Python function of a call chain is the text's module. Lines of .pth files are called
+/// by the module `site`, generated code by the function that made it; and multiprocessing starts
+/// its children by a text of its own.
+bool program_is_a_text(const Session& session) {
+  const model::CpuProfile& cpu = session.cpu;
+  std::vector<bool> in_python(cpu.stacks.size());
+  std::vector<bool> is_text(cpu.stacks.size());
+  for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {  // callers come before what they call
+    const model::CpuStack& stack = cpu.stacks[s];
+    const CpuFrame& frame = cpu.frames[stack.frame];
+    const bool is_python = frame.kind == model::FrameKind::kPython;
+    const bool is_outermost = stack.parent == kNone || !in_python[stack.parent];
+    in_python[s] = is_python || !is_outermost;
+    if (!is_python) continue;
+    const std::string_view file = session.strings.view(frame.file);
+    if (is_outermost && session.strings.view(frame.name) == kModule)
+      is_text[s] = file == kCodeOfAnOption || file == kCodeOfInput;
+    else if (!is_outermost && file.find(kFolderOfMultiprocessing) != std::string_view::npos)
+      is_text[stack.parent] = false;
+  }
+  return std::ranges::find(is_text, true) != is_text.end();
+}
+
+/// In a program of files, code without a file is what the interpreter starts with: a line of a .pth
+/// file.
 void leave_out_code_without_files(const Session& session, std::vector<Origin>& origins) {
-  const auto is_without_file = [&](std::size_t f) {
-    return session.strings.view(session.cpu.frames[f].file).starts_with('<');
-  };
-  const auto is_own_python_file = [&](std::size_t f) {
-    const bool python = session.cpu.frames[f].kind == model::FrameKind::kPython;
-    return python && origins[f] == Origin::kOwn && !is_without_file(f);
-  };
-  bool any = false;
-  for (std::size_t f = 0; f < origins.size() && !any; ++f) any = is_own_python_file(f);
-  for (std::size_t f = 0; f < origins.size() && any; ++f)
-    if (is_without_file(f)) origins[f] = Origin::kElsewhere;
+  if (!has_own_python_file(session, origins) || program_is_a_text(session)) return;
+  for (std::size_t f = 0; f < origins.size(); ++f)
+    if (is_code_without_file(session, session.cpu.frames[f])) origins[f] = Origin::kElsewhere;
 }
 
 bool is_own_native(std::string_view module, std::string_view file,

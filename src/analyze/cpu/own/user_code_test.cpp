@@ -44,7 +44,8 @@ TEST(UserCode, LibrariesGeneratedCodeAndComprehensionsAreNotTheProgramsOwn) {
   const std::uint32_t handle = stack(run, "handle", "/srv/app/server.py");
   const std::uint32_t each = stack(handle, "handle.<locals>.<genexpr>", "/srv/app/server.py");
   const std::uint32_t match = stack(each, "findall", "/usr/lib/python3.11/re/__init__.py");
-  const std::uint32_t started = stack(model::kNone, "<module>", "<string>");
+  const std::uint32_t site = stack(model::kNone, "addpackage", "<frozen site>");
+  const std::uint32_t started = stack(site, "<module>", "<string>");
   const UserCode code = user_code(service.session);
   const std::uint32_t function = service.session.cpu.stacks[handle].frame;
   EXPECT_EQ(code.innermost[run], model::kNone);
@@ -52,6 +53,32 @@ TEST(UserCode, LibrariesGeneratedCodeAndComprehensionsAreNotTheProgramsOwn) {
   EXPECT_EQ(code.innermost[each], function);
   EXPECT_EQ(code.innermost[match], function);
   EXPECT_EQ(code.innermost[started], model::kNone);
+}
+
+// `python -c 'import server; ...'`: whether a sample is in a file of the program is chance.
+TEST(UserCode, ATextIsTheProgramWhateverFilesItImports) {
+  for (const char* text : {"<string>", "<stdin>"}) {
+    Service service;
+    const std::uint32_t main = service.stack(model::kNone, "<module>", text);
+    const std::uint32_t serve = service.stack(main, "serve", text);
+    const std::uint32_t loads =
+        service.stack(serve, "loads", "/usr/lib/python3.11/json/__init__.py");
+    const auto own_function_of_loads = [&] { return user_code(service.session).innermost[loads]; };
+    EXPECT_EQ(own_function_of_loads(), service.session.cpu.stacks[serve].frame);
+    service.stack(serve, "handle", "/srv/app/server.py");
+    EXPECT_EQ(own_function_of_loads(), service.session.cpu.stacks[serve].frame);
+  }
+}
+
+TEST(UserCode, TheTextThatMultiprocessingStartsChildrenByIsNotTheProgram) {
+  Service service;
+  const std::uint32_t main = service.stack(model::kNone, "<module>", "<string>");
+  const std::uint32_t spawn =
+      service.stack(main, "spawn_main", "/usr/lib/python3.11/multiprocessing/spawn.py");
+  const std::uint32_t work = service.stack(spawn, "work", "/srv/app/job.py");
+  const UserCode code = user_code(service.session);
+  EXPECT_EQ(code.innermost[spawn], model::kNone);
+  EXPECT_EQ(code.innermost[work], service.session.cpu.stacks[work].frame);
 }
 
 TEST(UserCode, WaitsForALockNameWhatTheOtherThreadRunsAndIdleThreadsComeLast) {
