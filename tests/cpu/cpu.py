@@ -544,6 +544,18 @@ class Python(Profiled):
             work = {f["name"].split(".")[-1]: f for f in self.region(report, "generators")["cpu"]["functions"] if f["python"]}
             self.assertEqual(work["inner"].get("hot_line"), line_of("python_calls.py", "number * number"))
 
+    def test_short_work_before_a_wait(self):
+        """Its frames are read when the thread waits in another function; the sample's registers tell which one ran."""
+        one_core = ("taskset", "-c", str(min(os.sched_getaffinity(0))))  # the sampler wakes on another one, which takes longer
+        _, truth = self.profile(*one_core, "/usr/bin/python3", f"{HERE}/python_bursts.py", "1500", CLIENT)
+        samples = collections.Counter()
+        for chain, count in self.chains():
+            functions = [function.split(" ")[0] for function in chain if " (python_bursts.py" in function]
+            if "bursts" in functions:
+                samples[functions[-1]] += count
+        if samples.total() >= 300:  # else too few came in time, on a busy machine
+            self.assertGreater(samples["work"] / samples.total(), truth["work"] / truth["all"] - 0.15, samples)
+
     def test_the_gil_and_sleep(self):
         report, truth = self.profile(sys.executable, f"{HERE}/python_gil.py", "2000", CLIENT)
         self.assert_adds_up(report)

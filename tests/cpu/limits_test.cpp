@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,6 +23,7 @@
 #include "read/native/cpu.hpp"
 #include "sample/cpu/python.hpp"
 #include "sample/cpu/real_time.hpp"
+#include "sample/cpu/running_code.hpp"
 #include "sample/cpu/sampler.hpp"
 #include "wire/cpython.hpp"
 
@@ -274,6 +279,116 @@ TEST_F(HostilePython, RingsOfInterpretersAndFramesEnd) {
       std::chrono::milliseconds(60));  // it was no thread of Python's a moment ago
   EXPECT_TRUE(frames());
   EXPECT_LE(found.size(), 512u);
+}
+
+/// A Python 3.11 of three functions: `main` calls `work` and `rest`, and `work` calls `step`.
+class FramesOfASample : public HostilePython {
+ protected:
+  void SetUp() override {
+    HostilePython::SetUp();
+    if (IsSkipped()) return;
+    for (Function* function : {&main, &work, &step, &rest}) {
+      constexpr std::size_t kInstructions = 20;
+      std::memcpy(function->code, code, sizeof function->code);
+      std::memcpy(function->code + 16, &kInstructions, sizeof kInstructions);
+      std::copy_n(function->name, 4, function->text.begin() + 48);
+      point(function->code + 128, function->text.data());
+      point(function->code + 112, function->text.data());
+    }
+    loop = reinterpret_cast<std::uintptr_t>(
+        ::dlsym(::dlopen(HOSTILE_PYTHON11, RTLD_NOW), "_PyEval_EvalFrameDefault"));
+  }
+  struct Function {
+    const char* name;
+    alignas(8) char code[256] = {}, frame[256] = {};
+    std::vector<char> text = HostilePython::text(4);
+    [[nodiscard]] std::uint64_t instruction(std::uint64_t number) const {
+      return reinterpret_cast<std::uintptr_t>(code) + 184 + 2 * number;
+    }
+  };
+  /// Reads what runs now, the innermost first.
+  void read(std::initializer_list<Function*> running) {
+    char* callee = nullptr;
+    for (Function* function : running) {
+      point(function->frame + 32, function->code);
+      point(function->frame + 48, nullptr);
+      if (callee != nullptr) point(callee + 48, function->frame);
+      callee = function->frame;
+    }
+    point(through + 8, (*running.begin())->frame);
+    ASSERT_TRUE(frames());
+    python->note_callers(found);
+  }
+  /// Names of the frames, as far as they can be had for a sample of `function`.
+  std::string at_sample_of(const Function& function, std::size_t calls = 1) {
+    const cpu::PythonCode* running = python->code_with(function.instruction(3));
+    EXPECT_NE(running, nullptr);
+    if (running == nullptr || !python->go_back(*running, calls, found)) return "unknown";
+    std::string names;
+    for (const cpu::PythonFrame& at_sample : found) names += at_sample.code->name + " ";
+    return names;
+  }
+
+  Function main{"main"}, work{"work"}, step{"step"}, rest{"rest"};
+  std::uint64_t loop = 0;
+};
+
+TEST_F(FramesOfASample, WhatWasCalledSinceIsTakenOffAndWhatHasReturnedIsPutBack) {
+  read({&rest, &main});
+  EXPECT_EQ(at_sample_of(rest), "rest main ");
+  read({&step, &work, &main});
+  EXPECT_EQ(at_sample_of(work), "work main ");
+  read({&rest, &main});
+  EXPECT_EQ(at_sample_of(step), "step work main ");
+  EXPECT_EQ(found[0].line, 0u);
+  read({&rest, &main});
+  EXPECT_EQ(at_sample_of(main), "main ");
+}
+
+TEST_F(FramesOfASample, AreUnknownWhereCallersOrCallsOfTheLoopAreOthers) {
+  read({&work, &main});
+  read({&rest, &main});
+  EXPECT_EQ(at_sample_of(work, 2), "unknown");  // C code had called the loop once more
+  read({&step, &work, &main});
+  read({&step, &rest, &main});
+  read({&main});
+  EXPECT_EQ(at_sample_of(step), "unknown");  // which of the two had called it?
+  for (int often = 0; often < 40; ++often) read({&step, &work, &main});
+  read({&main});
+  EXPECT_EQ(at_sample_of(step), "step work main ");  // frames that changed while they were read
+}
+
+TEST_F(FramesOfASample, TheNextInstructionTellsWhatRan) {
+  read({&work, &main});
+  read({&rest, &main});
+  std::array<std::uint64_t, cpu::kRegisters> in_loop{}, in_caller{};
+  const std::uint64_t stack[] = {7, work.instruction(5), 9};
+  in_loop[cpu::kRsp] = 0x8000;
+  in_caller[cpu::kRsp] = 0x8018;
+  cpu::Unwound unwound;
+  unwound.addresses = {loop, 0x10};
+  cpu::Sample sample;
+  sample.values[cpu::kRsp] = 0x8000;
+  sample.stack = std::as_bytes(std::span(stack));
+  const auto name = [&] {
+    unwound.registers = {in_loop, in_caller};
+    const cpu::RunningCode running = cpu::running_code(*python, unwound, sample);
+    EXPECT_EQ(running.calls, unwound.cut ? 0u : 1u);
+    return running.code == nullptr ? "unknown" : running.code->name;
+  };
+  EXPECT_EQ(name(), "work");
+  in_loop[14] = rest.instruction(1);
+  EXPECT_EQ(name(), "rest");
+  in_loop[15] = main.instruction(2);
+  EXPECT_EQ(name(), "work");  // registers tell of two
+  in_caller[cpu::kRsp] = 0x8008;
+  EXPECT_EQ(name(), "unknown");
+  in_caller[cpu::kRsp] = ~std::uint64_t{0};  // a stack that lies
+  in_loop[cpu::kRsp] = ~std::uint64_t{6};
+  EXPECT_EQ(name(), "unknown");
+  unwound.cut = true;
+  in_loop[15] = 0;
+  EXPECT_EQ(name(), "unknown");
 }
 
 TEST_F(HostilePython, CodeThatChangesTakesNoMemory) {

@@ -27,6 +27,7 @@ constexpr std::int64_t kLookAgain_ns = 50'000'000;
 constexpr std::size_t kMostObject =
     208;  // of a code object; who publishes other places is not believed
 constexpr std::size_t kMostCodeBytes = 16 << 20, kMostKnownThreads = 64 << 10;
+constexpr std::uint64_t kMostInstructions = 1 << 20;  // of a function
 constexpr std::uint8_t kOwnedByGenerator = 1,
                        kOwnedByInterpreter = 3;  // or more: the loop's own frame, of no function
 constexpr std::uint64_t kGlibcThreadNumber =
@@ -309,6 +310,12 @@ const PythonCode* Python::code_at(std::uint64_t address) {
   code_bytes_ += sizeof(PythonCode) + sizeof texts;
   auto code = std::make_unique<PythonCode>();
   code->line = line;
+  if (fields_.bytes != 0) {
+    std::uint64_t instructions = 0;  // of two bytes
+    std::memcpy(&instructions, object + fields_.type + 8, sizeof instructions);
+    code->begin = address + fields_.bytes;
+    code->end = code->begin + 2 * std::min<std::uint64_t>(instructions, kMostInstructions);
+  }
   if (line > 10'000'000 || !text(name, 1024, code->name) || !text(file, 4096, code->file))
     return nullptr;
   if (fields_.lines != 0) {
@@ -321,9 +328,14 @@ const PythonCode* Python::code_at(std::uint64_t address) {
     }
   }
   code_bytes_ += code->name.size() + code->file.size() + code->lines.size();
-  if (known) old_codes_.push_back(std::move(known));
+  if (known) {  // its address holds another code now, and nothing of it is true any more
+    noted_callers_.clear();
+    by_instruction_.erase(known->begin);
+    old_codes_.push_back(std::move(known));
+  }
   texts = {file, name};
   known = std::move(code);
+  if (known->end > known->begin) by_instruction_[known->begin] = known.get();
   return known.get();
 }
 
@@ -332,6 +344,8 @@ Python::Reading Python::frames(std::uint32_t own_tid, std::vector<PythonFrame>& 
   old_codes_.clear();
   if (code_bytes_ > kMostCodeBytes) {
     codes_.clear();
+    by_instruction_.clear();
+    noted_callers_.clear();
     code_texts_.clear();
     code_bytes_ = 0;
   }

@@ -32,7 +32,8 @@ namespace rangescope::sample::cpu {
 struct PythonCode {
   std::string name, file;
   std::uint32_t line = 0;
-  std::string lines = {};  ///< which of its bytes are of which line
+  std::string lines = {};            ///< which of its bytes are of which line
+  std::uint64_t begin = 0, end = 0;  ///< of its instructions; 3.11 and later
   mutable std::map<std::uint32_t, std::uint32_t> frames = {};  ///< by line, for who numbers frames
 };
 struct PythonFrame {
@@ -56,6 +57,14 @@ class Python {
   /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. kNone: it
   /// runs no Python code; kTorn: its frames changed while they were read, again and again.
   [[nodiscard]] Reading frames(std::uint32_t own_tid, std::vector<PythonFrame>& out);
+  /// The code that holds an instruction, among those that were read; null for none.
+  [[nodiscard]] const PythonCode* code_with(std::uint64_t instruction) const;
+  /// Counts who calls whom in frames that were read, for go_back().
+  void note_callers(const std::vector<PythonFrame>& frames);
+  /// Makes of the frames that were read those of the sample, a moment earlier, at which the
+  /// innermost of `calls` calls of the loop ran `running`. False where that cannot be known.
+  [[nodiscard]] bool go_back(const PythonCode& running, std::size_t calls,
+                             std::vector<PythonFrame>& frames) const;
   /// Is that code the interpreter's loop?
   [[nodiscard]] bool is_loop(std::uint64_t address) const {
     return (address >= loop_ && address < loop_end_) || (address >= cold_ && address < cold_end_);
@@ -122,6 +131,14 @@ class Python {
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>
       callers_;  ///< of generators, by code
   std::unordered_map<std::uint64_t, std::unique_ptr<PythonCode>> codes_;
+  std::map<std::uint64_t, const PythonCode*> by_instruction_;  ///< by `begin`
+  struct Caller {
+    const PythonCode* code = nullptr;
+    bool through_c = false;  ///< C code called the loop again
+    std::uint32_t seen = 0;
+  };
+  [[nodiscard]] std::vector<Caller> callers_of(const PythonCode* code) const;
+  std::unordered_map<const PythonCode*, std::vector<Caller>> noted_callers_;
   std::vector<std::unique_ptr<PythonCode>> old_codes_;  ///< of the last frames()
   std::unordered_map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> code_texts_;
   std::size_t code_bytes_ = 0;

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "sample/cpu/dump/holders.hpp"
 #include "sample/cpu/names.hpp"
+#include "sample/cpu/running_code.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -375,6 +376,17 @@ std::uint32_t Sampler::stack_of(const Process& process) {
   return stack;
 }
 
+void Sampler::go_back_to_sample(const Sample& sample, Python& python, bool in_time) {
+  python.note_callers(python_);
+  const RunningCode running = running_code(python, unwound_, sample);
+  if (running.code == python_.front().code) return;
+  const bool is_of_sample =
+      running.code != nullptr ? python.go_back(*running.code, running.calls, python_) : in_time;
+  if (is_of_sample) return;
+  python_.clear();
+  unread_ = true;
+}
+
 void Sampler::sample(const Sample& sample) {
   if (full_ || sample.at_ns < from_ns_) return;
   Process& owner = process(sample.pid);
@@ -386,7 +398,7 @@ void Sampler::sample(const Sample& sample) {
   of.sampled = true;
   const std::int64_t now = now_ns();
   const bool in_time = is_in_time(sample, now);
-  if (in_time) {
+  if (in_time || now - sample.at_ns < kLateOnCore_ns) {
     read_python(owner, sample.pid, of, sample.tid, now);
   } else {
     find_python(owner, sample.pid, now);
@@ -399,6 +411,7 @@ void Sampler::sample(const Sample& sample) {
     prompt_ = true;
     if (in_time) unwind_further(owner.space, sample);
   }
+  if (owner.python && !python_.empty()) go_back_to_sample(sample, *owner.python, in_time);
   std::uint32_t stack = stack_of(owner);
   python_due_ += unread_ || !python_.empty() ? 1 : 0;
   python_lost_ += unread_ ? 1 : 0;

@@ -138,6 +138,9 @@ class Sampler final : public Sink {
   /// Reads the Python frames of a thread into `python_`, where there are any.
   void read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid,
                    std::int64_t now_ns);
+  /// Makes of `python_`, read after the sample, the frames of the sample. `in_time`: they may stay
+  /// as they are where the sample does not tell what it ran.
+  void go_back_to_sample(const Sample& sample, Python& python, bool in_time);
   /// The stack's number, of the chains in `unwound_` and `python_`.
   void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
   void unwind_further(const Space& space, const Sample& sample);

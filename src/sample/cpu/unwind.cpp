@@ -45,6 +45,7 @@ class Walk {
         return;
       }
       out.addresses.push_back(address);
+      std::memcpy(out.registers.emplace_back().data(), values_, sizeof values_);
       if (row->kind == Row::Kind::kOutermost) return;
       out.guessed |= row->kind == Row::Kind::kNone;
       // Code without tables marks the begin of a thread by a frame pointer of 0 (System V ABI,
@@ -109,7 +110,7 @@ class Walk {
       trial.run(rest, true, depth + 1);
       if (rest.cut) continue;
       out.guessed |= rest.guessed;
-      out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
+      append(out, rest);
       return;
     }
     out.cut = true;
@@ -135,10 +136,15 @@ class Walk {
       rest = {};
       trial.run(rest, true, depth + 1);
       if (rest.cut || rest.addresses.size() < 2) continue;
-      out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
+      append(out, rest);
       return;
     }
     out.cut = true;
+  }
+
+  static void append(Unwound& out, const Unwound& rest) {
+    out.addresses.insert(out.addresses.end(), rest.addresses.begin(), rest.addresses.end());
+    out.registers.insert(out.registers.end(), rest.registers.begin(), rest.registers.end());
   }
 
   bool by_frame_pointer() {
@@ -227,6 +233,7 @@ class Walk {
 
 void unwind(const Space& space, const Sample& sample, Unwound& out) {
   out.addresses.clear();
+  out.registers.clear();
   out.cut = out.guessed = false;
   std::size_t next = 0;  // of the kernel's chain by frame pointers
   if (sample.registers) {

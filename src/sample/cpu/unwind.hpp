@@ -6,6 +6,7 @@
 // cut, and says so.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -87,7 +88,10 @@ class Tables {
 
 struct Unwound {
   std::vector<std::uint64_t>
-      addresses;         ///< the innermost first; of callers, the byte before the return address
+      addresses;  ///< the innermost first; of callers, the byte before the return address
+  /// Of the first of `addresses`, as many as the copy of the stack holds. Those that a callee need
+  /// not keep are the innermost frame's.
+  std::vector<std::array<std::uint64_t, kRegisters>> registers;
   bool cut = false;      ///< it does not reach the thread's begin
   bool guessed = false;  ///< code without tables was passed: frames may be missing
 };
