@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "analyze/chains.hpp"
 #include "analyze/counters/derive.hpp"
 #include "analyze/counters/measurements.hpp"
 #include "analyze/counters/roofline.hpp"
@@ -393,6 +394,7 @@ void finish(RunFacts facts, Report& report) {
   add_repetitions(facts.repetitions, report);
   finish_rows(report);
   judge(report, facts.named);
+  find_chains(report);
 }
 
 void judge_regions(const Reference& reference, const std::string& device, Report& report) {

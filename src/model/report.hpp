@@ -508,6 +508,9 @@ struct TableRow {
   std::int64_t siblings = 1;  ///< names that were put together, under one parent
   base::Held<Region>
       merged;  ///< sums over the members and spreads of their occurrences, where several
+  /// It has one child, the next row, which has the same numbers (analyze/chains.hpp): for people
+  /// both are one row.
+  bool joins_child = false;
 };
 
 /// The time of the run in which no range was open, in any thread.

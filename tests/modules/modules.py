@@ -275,6 +275,14 @@ class Modules(unittest.TestCase):
         self.assertEqual((below["occurrences"], below["gpu"]["kernels"]), (6, 6 * (sum(ONE_STEP.values()) - 1)))
         self.calls(report)
 
+    def test_a_range_has_the_modules_that_began_inside_of_it(self):
+        report = self.profile("/usr/bin/python3", "hooks", "inner_ranges", "6")
+        inner = self.one(report, "inner")
+        self.assertEqual((inner["occurrences"], inner["gpu"]["kernels"]), (24, 72))
+        below = [r["path"] for r in report["regions"] if r["path"][0] == "inner" and len(r["path"]) > 1]
+        self.assertEqual({path[1].partition(" (")[0] for path in below}, {f"model.layers.{i}.mlp" for i in range(4)})
+        self.calls(report)
+
     def test_graphs_replay_below_the_modules_that_were_captured(self):
         for version, python in PYTHONS.items():
             with self.subTest(version):

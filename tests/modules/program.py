@@ -362,6 +362,18 @@ def main():
         for _ in range(int(rest[0])):
             with rangescope.range("decode"):
                 model(x)
+    elif scene == "inner_ranges":  # around what each MLP does
+        import rangescope
+
+        def in_range(forward):
+            def ranged(value):
+                with rangescope.range("inner"):
+                    return forward(value)
+            return ranged
+        for layer in model.model.layers:
+            layer.mlp.forward = in_range(layer.mlp.forward)
+        for _ in range(int(rest[0])):
+            model(x)
     elif scene == "unknown":  # called, but in no _modules
         model.head = None if REAL else Leaf()
         held = [check(Mlp())]

@@ -19,13 +19,14 @@ export interface Region {
   process?: number; pid?: number; thread?: number; v: (number | null)[];
   module?: boolean;  // its wall time is from launch to launch
   siblings?: number; members?: Region[];  // of a row that stands for regions whose names differ by a number
+  label?: string;  // of a row that stands for a chain
   each?: boolean;  // GPU sums are those of one occurrence: the timeline was paused during others
   top?: KernelRow[]; copies?: { kind: string; calls: number; bytes: number; total_ns: number }[];
   metrics?: Metrics; counted?: { name: string; ordinal: number; metrics: Metrics; bound: Bound | null }[];
   roofline?: Point[]; bound?: Bound; utilization?: { executed: number | null; useful: number | null; formula: string };
   samples?: number[]; notes?: string[];
 }
-export interface Row { parent: number | null; depth: number; siblings: number; members: number[]; region?: Region }
+export interface Row { parent: number | null; depth: number; siblings: number; members: number[]; label?: string; joined?: number[]; region?: Region }
 export interface Chunk { s: number; e: number; n: number; d: string }
 export interface Level { r: number; chunks: Chunk[] }
 export interface Lane {
@@ -76,12 +77,12 @@ export interface Data {
 export const data = JSON.parse(document.getElementById('data')!.textContent!) as Data;
 // The rows of the terminal's table stand behind the regions, as regions of a scope of their own.
 const firstRow = data.regions.length;
-for (const { parent, depth, siblings, members, region } of data.rows ?? [])
+for (const { parent, depth, siblings, members, label, region } of data.rows ?? [])
   data.regions.push({ ...(region ?? data.regions[members[0]!]!), id: data.regions.length, parent: parent === null ? null : firstRow + parent, depth, siblings,
-    members: members.map((id) => data.regions[id]!) });
+    members: members.map((id) => data.regions[id]!), label });
 /** What stands for a region in the table that is seen first. */
 export function rowOf(id: number): Region | undefined {
-  const row = data.rows?.findIndex((one) => one.members.includes(id)) ?? -1;
+  const row = data.rows?.findIndex((one) => one.members.includes(id) || one.joined?.includes(id)) ?? -1;
   return data.regions[row < 0 ? id : firstRow + row];
 }
 const index = new Map(data.measures.map((m, i) => [m.tag, i]));
@@ -95,6 +96,7 @@ export const measure = (tag: string): Measure | undefined => data.measures[index
 const last = (region: Region): string => region.path[region.path.length - 1] ?? '';
 /** Below "model.layers.3 (Layer)" a module is "mlp (Mlp)". */
 export function name(region: Region): string {
+  if (region.label) return region.label;
   const above = region.module && region.parent !== null ? data.regions[region.parent]! : null;
   const prefix = above?.module ? last(above).replace(/ \(.*$/, '') + '.' : '';
   const text = last(region).startsWith(prefix) ? last(region).slice(prefix.length) : last(region);

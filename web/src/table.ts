@@ -149,7 +149,7 @@ export function regionTable(): HTMLElement {
       const share = (value(r, 'wall_ns.inclusive') ?? 0) / top;
       const first = el('th', { scope: 'row', title: pathText(r) }, el('span', { class: 'cell' }, toggle,
         el('span', { class: 'text' }, name(r) || '(no name)'),
-        r.domain && r.depth === 0 && el('span', { class: 'tag' }, r.domain), r.kind === 'start_end' && el('span', { class: 'tag' }, 'start/end')));
+        r.domain && r.depth === 0 && !r.label && el('span', { class: 'tag' }, r.domain), r.kind === 'start_end' && el('span', { class: 'tag' }, 'start/end')));
       first.style.setProperty('--depth', String(search ? Math.min(r.depth, 6) : r.depth));
       first.style.setProperty('--share', String(share));
       const row = el('tr', { role: 'row', 'aria-level': String(r.depth + 1), 'data-id': String(r.id), tabindex: (selected ? r === selected : i === 0) ? '0' : '-1',

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "analyze/names/printed.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
@@ -80,6 +81,13 @@ double median_wall(const DigestRegion& region) {
   return found == region.values.end() ? 0 : found->second;
 }
 
+bool is_printed_by(std::span<const model::RangeTerm> terms, std::string_view domain,
+                   std::span<const std::string_view> path) {
+  return std::ranges::any_of(terms, [&](const model::RangeTerm& term) {
+    return PrintedPath(term.written).names(domain, path);
+  });
+}
+
 }  // namespace
 
 bool on_all_sides(const MatchedRegion& region) {
@@ -145,13 +153,26 @@ base::Result<void> filter_regions(std::vector<MatchedRegion>& regions,
     if (seen.size() < 12)
       seen.push_back(base::printable(model::path_text(region.domain, region.path)));
   }
-  std::erase_if(regions, [&](const MatchedRegion& region) {
+  const auto is_chosen = [&](const MatchedRegion& region) {
     const std::vector<std::string_view> path(region.path.begin(), region.path.end());
-    return !ranges.chooses(region.domain, path, region.kind) ||
-           (!only.empty() &&
-            std::none_of(only.begin(), only.end(), [&](const model::RangeTerm& term) {
-              return term.names_itself(region.domain, path, region.kind);
-            }));
+    const auto is_it = [&](const model::RangeTerm& term) {
+      return term.names_itself(region.domain, path, region.kind);
+    };
+    return ranges.chooses(region.domain, path, region.kind) &&
+           (only.empty() || std::ranges::any_of(only, is_it));
+  };
+  const model::RangeSelection without_include{{}, ranges.exclude, {}};
+  const auto is_printed_as = [&](const MatchedRegion& region) {
+    const std::vector<std::string_view> path(region.path.begin(), region.path.end());
+    if (!without_include.chooses(region.domain, path, region.kind)) return false;
+    if (!only.empty()) return is_printed_by(only, region.domain, path);
+    for (std::size_t levels = 1; levels <= path.size(); ++levels)  // it, or one that it lies in
+      if (is_printed_by(ranges.include, region.domain, std::span(path).first(levels))) return true;
+    return false;
+  };
+  const bool as_written = std::ranges::any_of(regions, is_chosen);
+  std::erase_if(regions, [&](const MatchedRegion& region) {
+    return as_written ? !is_chosen(region) : !is_printed_as(region);
   });
   if (!regions.empty() || (ranges.empty() && only.empty())) return {};
   return base::fail(base::Code::kNothingCaptured, "no region matches",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analyze/names/printed.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::analyze {
@@ -51,45 +52,72 @@ std::string nearest_ranges(const Tree& tree, const model::Session& session,
   return text;
 }
 
-/// Names as tables print them hold what an expression means otherwise: "a/b", "f, g", "x;y".
+/// Names as tables print them hold what an expression means otherwise: "a/b", "f, g", "x;y"; or
+/// they are shorter than the path (analyze/names/printed.hpp).
 class PrintedNames {
  public:
   explicit PrintedNames(std::span<const model::RangeTerm> terms) {
     for (const model::RangeTerm& term : terms) written_.push_back(term.written);
     if (written_.size() > 1) written_.push_back(base::join(written_, ";"));
+    for (const std::string& written : written_) printed_.emplace_back(written);
   }
 
   /// Is it the name of that range, or its path?
   [[nodiscard]] bool are_of(const Tree& tree, const model::Session& session,
                             std::uint32_t node) const {
+    const std::vector<std::string_view> names = path_of(tree, session, node);
+    const std::string_view domain =
+        session.strings.view(session.domains[tree.nodes[node].domain].name);
     std::vector<std::string> path;
-    for (const std::string_view name : path_of(tree, session, node))
-      path.push_back(base::printable(name));
+    for (const std::string_view name : names) path.push_back(base::printable(name));
     const std::string name(base::trim(path.back())), whole_path = base::join(path, " > ");
     const auto is_it = [&](const std::string& text) { return text == name || text == whole_path; };
-    return std::ranges::any_of(written_, is_it);
+    const auto is_printed = [&](const PrintedPath& printed) {
+      return printed.names(domain, names);
+    };
+    return std::ranges::any_of(written_, is_it) || std::ranges::any_of(printed_, is_printed);
   }
 
  private:
   std::vector<std::string> written_;
+  std::vector<PrintedPath> printed_;
 };
+
+/// Nodes of ranges that `terms` name as tables print them, and of those inside them.
+std::vector<char> printed_nodes(const Tree& tree, const model::Session& session,
+                                std::span<const model::RangeTerm> terms) {
+  const PrintedNames printed(terms);
+  std::vector<char> is_named(tree.nodes.size());
+  for (const std::uint32_t node : tree.depth_first) {
+    const std::uint32_t parent = tree.nodes[node].parent;
+    const bool is_inside = parent != kNone && is_named[parent] != 0;
+    is_named[node] = is_inside || printed.are_of(tree, session, node) ? 1 : 0;
+  }
+  return is_named;
+}
 
 /// Ranges with a name that `ranges` includes as it is printed, and those inside them.
 void select_printed(const Tree& tree, const model::Session& session,
                     const model::RangeSelection& ranges, std::vector<char>& selected,
                     std::vector<char>& included) {
-  const PrintedNames printed(ranges.include);
-  std::vector<char> is_named(tree.nodes.size());
+  const std::vector<char> is_named = printed_nodes(tree, session, ranges.include);
   for (const std::uint32_t node : tree.depth_first) {
-    const std::uint32_t parent = tree.nodes[node].parent;
-    const bool is_inside = parent != kNone && is_named[parent] != 0;
-    if (!is_inside && !printed.are_of(tree, session, node)) continue;
-    is_named[node] = 1;
+    if (is_named[node] == 0) continue;
     std::ranges::fill(included, 1);
     const model::RangeState state = state_of(tree, session, node);
     const auto leaves_out = [&](const model::RangeTerm& term) { return term.chooses(state); };
     selected[node] = std::ranges::none_of(ranges.exclude, leaves_out) ? 1 : 0;
   }
+}
+
+/// Leaves out ranges with a name that `term` has as it is printed, and those inside them; false
+/// where there are none.
+bool exclude_printed(const Tree& tree, const model::Session& session, const model::RangeTerm& term,
+                     std::vector<char>& selected) {
+  const std::vector<char> is_named = printed_nodes(tree, session, std::span(&term, 1));
+  for (std::size_t node = 0; node < is_named.size(); ++node)
+    if (is_named[node] != 0) selected[node] = 0;
+  return std::ranges::find(is_named, 1) != is_named.end();
 }
 
 }  // namespace
@@ -117,6 +145,8 @@ base::Result<std::vector<char>> select_nodes(const Tree& tree, const model::Sess
   };
   if (!include.empty() && none(included))
     select_printed(tree, session, options.ranges, selected, included);
+  for (std::size_t i = 0; i < exclude.size(); ++i)
+    if (excluded[i] == 0 && exclude_printed(tree, session, exclude[i], selected)) excluded[i] = 1;
   if (!include.empty() && none(included)) {
     const std::string what =
         "no range matches '" + base::join(model::written_of(include), "' or '") + "'";

@@ -141,6 +141,24 @@ TEST(Tree, ARangeIsFoundByItsNameAsPrinted) {
   EXPECT_EQ(shown("a/b > inner"), "inner: 1 10 10\n");
 }
 
+TEST(Tree, AChainThatIsOneRowIsFoundAsPrinted) {
+  SessionBuilder b;
+  const auto t = b.thread(b.process(1), 1);
+  b.range(t, "main", 0, 100);
+  b.range(t, "run", 10, 90);
+  b.range(t, "layer_0", 20, 40);
+  b.range(t, "layer_1", 50, 80);
+  const auto shown = [&](const std::vector<std::string>& include,
+                         const std::vector<std::string>& exclude) {
+    Options options;
+    options.ranges = *model::RangeSelection::parse(include, exclude);
+    return tree_text(b.session, options);
+  };
+  EXPECT_EQ(shown({"run > layer_# x2"}, {}), "layer_0: 1 20 20\nlayer_1: 1 30 30\n");
+  EXPECT_EQ(shown({}, {"run > layer_# x2"}), "main: 1 100 20\n  run: 1 80 30\n");
+  EXPECT_EQ(shown({"layer_# x2"}, {"layer_1"}), "layer_0: 1 20 20\n");
+}
+
 TEST(Tree, DeepRecursionEndsAtADepthAndCountsNoTimeTwice) {
   SessionBuilder b;
   const auto t = b.thread(b.process(1), 1);

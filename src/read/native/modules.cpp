@@ -38,6 +38,39 @@ void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library,
   }
 }
 
+/// How many calls of a thread's chain of modules were around each range of the program when it
+/// began. They were where they go on from the launch before the range, or to the one after it: the
+/// first launch inside may be the first of a call that began outside.
+class CallsAround {
+ public:
+  /// The thread's next launch is in `same` calls of the one before it, while `open` is open.
+  void launch(const std::vector<std::uint32_t>& open, std::size_t same) {
+    for (const std::uint32_t range : open_) {
+      Around& around = ranges_.at(range);
+      const bool goes_on = std::ranges::find(open, range) != open.end();
+      if (goes_on)
+        around.inside = std::min(around.inside, same);
+      else
+        around.outside = std::max(around.outside, same);
+    }
+    for (const std::uint32_t range : open) ranges_.try_emplace(range, Around{same});
+    open_ = open;
+  }
+  [[nodiscard]] std::size_t of(std::uint32_t range) const {
+    const auto found = ranges_.find(range);
+    if (found == ranges_.end()) return 0;
+    return std::min(found->second.outside, found->second.inside);
+  }
+
+ private:
+  struct Around {
+    std::size_t outside = 0;        ///< calls that go on from before the range, or after it
+    std::size_t inside = SIZE_MAX;  ///< calls that no launch inside was the first of
+  };
+  std::unordered_map<std::uint32_t, Around> ranges_;
+  std::vector<std::uint32_t> open_;
+};
+
 model::StringId either(model::Strings& strings, model::StringId a, model::StringId b) {
   return strings.intern(std::string(strings.view(a)) + " or " + std::string(strings.view(b)));
 }
@@ -163,7 +196,9 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
     else if (each.module != 0)
       others.insert(thread);
   }
-  const bool by_launches = any_evaluated && !model::has_evaluated_functions(session);
+  // emit_nvtx has a range around each operator: the modules inside say whose operator it is.
+  const bool has_operators = model::has_evaluated_functions(session);
+  const bool by_launches = any_evaluated && !has_operators;
   std::unordered_set<std::uint32_t> collectives;  // launches
   if (by_launches)
     for (const model::Kernel& kernel : session.kernels)
@@ -187,10 +222,37 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
     if (const auto thread = threads.find(launch.thread); thread != threads.end())
       thread->second.push_back(step);
   }
-  place(std::move(threads), session);
+  place(std::move(threads), !has_operators, session);
 }
 
-void ModuleCalls::place(Steps threads, model::Session& session) const {
+/// The chain that a thread's launches are in, one launch after the other.
+struct ModuleCalls::Chain {
+  std::vector<std::uint32_t> modules;  ///< numbers, of the last launch
+  std::vector<std::uint32_t> made;     ///< how many calls each of them has made so far
+  std::size_t same = 0;                ///< calls that the launch before was in too
+
+  void launch(const Step& step, const std::unordered_map<std::uint32_t, Module>& known) {
+    same = 0;
+    const auto module = known.find(step.module);
+    if (module == known.end()) {
+      modules.clear();
+      made.clear();
+      return;
+    }
+    const std::vector<std::uint32_t>& chain = module->second.chain;
+    const std::size_t most = std::min<std::size_t>({step.same, chain.size(), modules.size()});
+    while (same < most && modules[same] == chain[same]) ++same;
+    modules = chain;
+    made.resize(same);
+    made.resize(chain.size(), 1);
+    if (same == chain.size()) return;
+    made.back() = 0;
+    if (same > 0 && ++made[same - 1] > 1 && known.at(chain[same - 1]).later != 0)
+      --same;  // its next step
+  }
+};
+
+void ModuleCalls::place(Steps threads, bool inner_only, model::Session& session) const {
   const std::uint32_t backward_domain =
       modules_.contains(kBackwardRoot) ? model::module_domain(session, true) : model::kNone;
   std::vector<bool> library;  // domains
@@ -203,44 +265,40 @@ void ModuleCalls::place(Steps threads, model::Session& session) const {
     std::vector<Step>& steps = threads[number];
     std::ranges::stable_sort(steps, {}, &Step::start_ns);
     widen(steps, inside_calls.at(number), session);
-    std::vector<std::uint32_t> modules;  // numbers of the chain of the last launch
-    std::vector<std::uint32_t> made;     // how many calls each of them has made so far
-    std::vector<std::uint32_t> calls;    // their ranges
+    CallsAround around;
+    if (inner_only) {
+      Chain chain;
+      OpenRanges open = program;
+      for (const Step& step : steps) {
+        open.move_to(step.start_ns, step.end_ns);
+        chain.launch(step, modules_);
+        around.launch(open.open(), chain.same);
+      }
+    }
+    Chain chain;
+    std::vector<std::uint32_t> calls;  // their ranges, without those around the innermost range
     // Of a window, what the first launch finds may have begun before: nobody knows which step of a
     // function it is in.
     bool begun = session.is_window();
     for (const Step& step : steps) {
       const bool between = program.move_to(step.start_ns, step.end_ns);
       const std::uint32_t inside = program.open().empty() ? model::kNone : program.open().back();
-      const auto module = modules_.find(step.module);
-      std::size_t same = 0;
-      if (module == modules_.end()) {
-        modules.clear();
-        made.clear();
-      } else {
-        const std::vector<std::uint32_t>& chain = module->second.chain;
-        const std::size_t most = std::min<std::size_t>({step.same, chain.size(), modules.size()});
-        while (same < most && modules[same] == chain[same]) ++same;
-        modules = chain;
-        made.resize(same);
-        made.resize(chain.size(), 1);
-        if (same < chain.size()) {
-          made.back() = 0;
-          if (same > 0 && ++made[same - 1] > 1 && modules_.at(chain[same - 1]).later != 0)
-            --same;  // its next step
-        }
-        if (between) same = 0;
-      }
-      calls.resize(same);
+      chain.launch(step, modules_);
+      const std::vector<std::uint32_t>& modules = chain.modules;
+      const bool backward = !modules.empty() && modules_.at(modules.front()).backward;
+      const std::size_t outside = backward ? 0 : around.of(inside);
+      const std::size_t same = between ? outside : std::max(outside, chain.same);
+      calls.resize(std::min(calls.size(), same - outside));
+      if (between) calls.clear();
       for (const std::uint32_t call : calls)
         session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);
       for (std::size_t i = same; i < modules.size(); ++i) {
         const Module& of = modules_.at(modules[i]);
-        const model::StringId name = of.later == 0 ? of.name
-                                     : made[i] > 1 ? of.later
-                                     : begun       ? either(session.strings, of.name, of.later)
-                                                   : of.name;
-        if (i > 0 && modules_.at(modules[i - 1]).later != 0 &&
+        const model::StringId name = of.later == 0       ? of.name
+                                     : chain.made[i] > 1 ? of.later
+                                     : begun ? either(session.strings, of.name, of.later)
+                                             : of.name;
+        if (!calls.empty() && modules_.at(modules[i - 1]).later != 0 &&
             session.ranges[calls.back()].name == name) {
           calls.push_back(calls.back());  // the step is a function of the same name
           continue;

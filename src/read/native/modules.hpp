@@ -3,9 +3,10 @@
 // (model::Range::module), so that everything behind them needs no second form.
 //
 // Modules are inside of the innermost range of the program and never around one: where a range
-// begins or ends between two launches, the call goes on as another occurrence. They are around
-// ranges of libraries (model/domain.hpp), which are whole in one call. Linear in launches and in
-// ranges of their threads.
+// begins or ends between two launches, the call goes on as another occurrence. Inside of a range
+// are the calls that began in it: those around it, by the launches before and after it, are not
+// repeated. They are around ranges of libraries (model/domain.hpp), which are whole in one call.
+// Linear in launches and in ranges of their threads.
 //
 // Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made
 // their functions, below the region `backward` of the domain of modules: a function has the
@@ -52,8 +53,9 @@ class ModuleCalls {
     std::uint32_t module = 0, same = 0;
   };
   using Steps = std::map<std::uint32_t, std::vector<Step>>;  ///< by thread
-  /// Adds the ranges of such steps, in any order.
-  void place(Steps threads, model::Session& session) const;
+  /// Adds the ranges of such steps, in any order. `inner_only`: a range has the modules that began
+  /// inside it; else all, where `Step::same` does not say that a call goes on.
+  void place(Steps threads, bool inner_only, model::Session& session) const;
 
  private:
   struct Module {
@@ -64,6 +66,7 @@ class ModuleCalls {
     bool function = false;
     bool backward = false;  ///< in the domain of modules
   };
+  struct Chain;
   struct Launched {
     std::uint32_t launch, module, same;
     std::int64_t start_ns;

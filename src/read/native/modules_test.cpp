@@ -90,7 +90,62 @@ TEST(ModuleCalls, TheyAreInsideOfTheInnermostRangeAndNeverAroundOne) {
   calls.launch(30, 1, 1);
   calls.launch(40, 1, 1);
   calls.launch(70, 1, 1);
-  EXPECT_EQ(calls.placed(), "Model 10-25, Model 30-35, Model 40-45, Model 70-75");
+  EXPECT_EQ(calls.placed(), "Model 10-25, Model 30-35, Model 70-75");  // it is around `inner`
+}
+
+TEST(ModuleCalls, ARangeHasTheCallsThatBeganInsideOfIt) {
+  Calls calls;
+  calls.range(18, 37, "attention");
+  calls.launch(10, 2, 0);
+  calls.launch(20, 3, 2);
+  calls.launch(30, 3, 3);
+  calls.launch(40, 2, 2);
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, model (Decoder) 10-15, model.layers.0 (Layer) 20-35, Model 40-45, model "
+            "(Decoder) 40-45");
+}
+
+TEST(ModuleCalls, ACallThatGoesOnBehindARangeIsAroundIt) {
+  Calls calls;
+  calls.range(8, 17, "first layer");
+  calls.range(18, 27, "second layer");
+  calls.launch(10, 3, 0);  // the first launch of all: Model and model began before the range
+  calls.launch(20, 3, 2);
+  EXPECT_EQ(calls.placed(), "model.layers.0 (Layer) 10-15, model.layers.0 (Layer) 20-25");
+}
+
+TEST(ModuleCalls, ACallThatBeganInsideARangeIsItsOwnThoughItGoesOnBehindIt) {
+  Calls calls;
+  calls.range(8, 27, "popped by another function");
+  calls.launch(10, 4, 0);
+  calls.launch(20, 3, 1);
+  calls.launch(30, 3, 3);
+  EXPECT_EQ(calls.placed(),
+            "head (Linear) 10-15, model (Decoder) 20-25, model.layers.0 (Layer) 20-25, Model "
+            "30-35, model (Decoder) 30-35, model.layers.0 (Layer) 30-35");
+}
+
+TEST(ModuleCalls, EachCallOfAModuleInALoopIsWholeInItsRange) {
+  Calls calls;
+  calls.range(8, 27, "step");
+  calls.range(28, 47, "step");
+  calls.launch(10, 4, 0);
+  calls.launch(20, 4, 2);
+  calls.launch(30, 4, 0);
+  calls.launch(40, 4, 2);
+  EXPECT_EQ(calls.placed(), "Model 10-25, head (Linear) 10-25, Model 30-45, head (Linear) 30-45");
+}
+
+TEST(ModuleCalls, WhereCallsAreNotKnownARangeHasAllModules) {
+  Calls calls;
+  calls.range(18, 37, "attention");
+  const auto at = [](std::int64_t start, std::uint32_t module) {
+    return ModuleCalls::Step{start, start + 5, module, 64};
+  };
+  calls.modules.place({{0, {at(10, 2), at(20, 3)}}}, false, calls.session);
+  EXPECT_EQ(calls.placed(),
+            "Model 10-15, model (Decoder) 10-15, Model 20-25, model (Decoder) 20-25, "
+            "model.layers.0 (Layer) 20-25");
 }
 
 TEST(ModuleCalls, TheyAreAroundRangesOfLibraries) {

@@ -178,7 +178,7 @@ void add_sampled_calls(PythonRegions wanted, model::Session& session) {
       of->second.insert(of->second.end(), {range.start_ns, range.end_ns});
   for (auto& [thread, of] : by_thread) widen(of, cpu.interval_ns / 2, borders[thread]);
   const std::size_t before = session.ranges.size();
-  calls.place(std::move(by_thread), session);
+  calls.place(std::move(by_thread), false, session);
   if (session.ranges.size() > before)
     session.losses.push_back(
         {"sampled_regions", session.ranges.size() - before,

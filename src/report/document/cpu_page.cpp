@@ -13,6 +13,7 @@
 #include "model/measure.hpp"
 #include "model/program.hpp"
 #include "model/range_expression.hpp"
+#include "report/document/shown_rows.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {
@@ -45,7 +46,10 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
     if (offer(region)) return &region;
   for (const model::TableRow& row : report.rows)  // "layer_#": siblings put together
     if (row.merged && offer(*row.merged)) return &*row.merged;
-  return best;
+  if (best != nullptr) return best;
+  for (const ShownRow& row : shown_rows(report))  // "Model > model": a chain
+    if (row.label == wanted) return row.region;
+  return nullptr;
 }
 
 /// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]"

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/range_expression.hpp"
+#include "report/document/shown_rows.hpp"
 
 namespace rangescope::report {
 namespace {
@@ -24,10 +25,6 @@ constexpr std::size_t kBarWidth = 6;
 constexpr std::size_t kMostTurned = 8;  // regions or kernels beside each other in a turned table
 constexpr std::size_t kMostLabel = 24;  // columns of a head there
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
-
-const Region& region_of(const Report& report, const model::TableRow& row) {
-  return row.merged ? *row.merged : report.regions[row.members.front()];
-}
 
 /// "████▌ " of a share of the largest one; "█████▶" of what is longer than the scale.
 std::string bar(double part) {
@@ -101,13 +98,10 @@ struct RegionTable {
 
 ScopeView folded_rows(const Report& report) {
   ScopeView scope{"all processes", {}, 0};
-  for (const model::TableRow& row : report.rows) {
-    const Region& region = region_of(report, row);
-    const Region* above = row.parent == model::kNone ? nullptr : scope.rows[row.parent].region;
-    scope.rows.push_back(
-        {&region,
-         label_of(region, above) + (row.siblings > 1 ? fmt::format(" x{}", row.siblings) : ""),
-         row.depth, row.parent, row.members.size()});
+  for (ShownRow& row : shown_rows(report)) {
+    const std::size_t regions = row.regions();
+    scope.rows.push_back({row.region, std::move(row.label), row.depth, row.parent, regions,
+                          std::move(row.siblings)});
   }
   return scope;
 }
@@ -115,13 +109,10 @@ ScopeView folded_rows(const Report& report) {
 /// Regions without their tree: whole paths, what takes most time of its own first.
 void flatten(std::vector<RowView>& all, std::string_view own) {
   for (RowView& one : all) {
-    const std::size_t count = one.label.rfind(" x");  // of rows of several regions
-    const std::string siblings =
-        one.stands_for > 1 && count != std::string::npos ? one.label.substr(count) : "";
     one.label =
         base::printable(model::path_text(*one.region)) +
         (one.region->kind == model::RangeKind::kStartEnd ? std::string(model::kStartEndMark) : "") +
-        siblings;
+        one.siblings;
     one.parent = model::kNone;
     one.depth = 0;
   }

@@ -40,6 +40,7 @@ struct RowView {
   std::size_t depth = 0;
   std::uint32_t parent = model::kNone;  ///< index of another row
   std::size_t stands_for = 1;           ///< regions
+  std::string siblings = {};            ///< " x32", the end of `label`
 };
 
 /// One table: the aggregate, a process or a thread.

@@ -11,6 +11,7 @@
 #include "report/document/json_writer.hpp"
 #include "report/document/memory/memory_page.hpp"
 #include "report/document/region_table.hpp"
+#include "report/document/shown_rows.hpp"
 #include "report/document/source_text.hpp"
 #include "report/document/view.hpp"
 #include "report/document/web_pages.hpp"
@@ -128,14 +129,19 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   if (!region.notes.empty()) json.field("notes", region.notes);
 }
 
-// Where siblings whose names differ by a number only were put together.
+// Where rows combine several regions: siblings whose names differ by a number only, and chains.
 void page_rows(JsonWriter& json, const model::Report& report) {
-  if (std::ranges::none_of(report.rows,
-                           [](const model::TableRow& row) { return row.merged.has_value(); }))
-    return;
-  json.line_objects("rows", report.rows, [&](const model::TableRow& row) {
-    json.fields("parent", indexed(row.parent), "depth", row.depth, "siblings", row.siblings,
+  if (!has_folded_rows(report)) return;
+  json.line_objects("rows", shown_rows(report), [&](const ShownRow& shown) {
+    const model::TableRow& row = *shown.row;
+    json.fields("parent", indexed(shown.parent), "depth", shown.depth, "siblings", row.siblings,
                 "members", row.members);
+    if (!shown.joined.empty()) {
+      std::vector<std::uint32_t> joined;
+      for (const model::TableRow* outer : shown.joined)
+        joined.insert(joined.end(), outer->members.begin(), outer->members.end());
+      json.fields("label", shown.label, "joined", joined);
+    }
     if (!row.merged) return;
     json.open_object("region");
     page_region_object(json, report, *row.merged);

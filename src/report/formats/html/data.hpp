@@ -3,8 +3,8 @@
 //   { schema, run, command, measures: [{tag, title, unit, formula, source}], processes, devices,
 //     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for
 //     each measure], ...}], rows: [{parent, depth, siblings, members: [region ids], region: sums
-//     where they are several}] (absent unless
-//       siblings were put together; as in the terminal's table),
+//     where they are several, label and joined: [region ids] of a chain}] (absent unless a row
+//     combines several regions; as in the terminal's table),
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed,
 //     losses, findings, notes, timeline or null, cpu or null, job or null, verdict: [{kind,
 //     severity, path, region, text, try, saves, next, predicted (of a cure)}], what_if: {changes:
