@@ -130,7 +130,7 @@ base::Result<Analyzed> analyze_digests(const runs::job::Job& job, const analyze:
   if (digest.processes.empty()) return nothing_of(job, {});
   analyze::tally::Reported reported =
       analyze::tally::report_of(std::move(digest), options, reference_of(runs.front(), false),
-                                facts_of_job(job, runs.front()));
+                                facts_of_job(job, runs.front(), runs));
   add_job(job, reported.report);
   return Analyzed{std::move(reported.session), std::move(reported.report)};
 }

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "runs/layout.hpp"
 #include "runs/manifest.hpp"
+#include "runs/usage.hpp"
 #include "wire/launchers.hpp"
 
 namespace rangescope::profile {
@@ -111,9 +112,11 @@ void add_job(const runs::job::Job& job, model::Report& report) {
         "--no-mpi");
 }
 
-analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first) {
+analyze::RunFacts facts_of_job(const runs::job::Job& job, const fs::path& first,
+                               std::span<const fs::path> ranks) {
   analyze::RunFacts facts{.info = runs::run_info(first), .named = named_input({}, job.folder)};
   facts.info.id = job.name;
+  facts.info.usage = runs::usage_together(ranks);
   facts.info.exit_code.reset();
   facts.info.signal.reset();
   return facts;
@@ -136,17 +139,19 @@ std::vector<const runs::job::Member*> members_of(const runs::job::Job& job,
 
 base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Options& options,
                                    const read::Options& reading) {
-  std::vector<fs::path> inputs;
+  std::vector<fs::path> inputs, ranks;
   std::vector<std::uint32_t> empty;
   fs::path first;
   for (const runs::job::Member* member : members_of(job, reading.ranks)) {
+    ranks.push_back(member->run);
     const auto captures = filled_captures(member->run);
     if (captures.empty()) empty.push_back(member->rank.value_or(0));
     if (first.empty() && !captures.empty()) first = member->run;
     inputs.insert(inputs.end(), captures.begin(), captures.end());
   }
   if (inputs.empty()) return nothing_of(job, reading.ranks);
-  auto analyzed = analyze_inputs(inputs, first, options, reading, {}, facts_of_job(job, first));
+  auto analyzed =
+      analyze_inputs(inputs, first, options, reading, {}, facts_of_job(job, first, ranks));
   if (!analyzed) return analyzed;
   // One sampler at a time can hold a device: what another rank sampled is not lost.
   std::erase_if(analyzed->report.losses, [&](const model::Loss& loss) {
@@ -182,11 +187,18 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
                       "Name the job's folder: rangescope report JOB --merged FILE");
   fs::path run;
   std::vector<fs::path> inputs;
+  std::set<fs::path> runs;  // a file that is in no run: ""
   for (const std::string& each : named) {
-    auto found = TRY(find_inputs(root, each, run));
+    fs::path its_run;
+    auto found = TRY(find_inputs(root, each, its_run));
+    if (run.empty()) run = its_run;
+    if (its_run.empty() && !found.empty()) its_run = runs::run_of(found.front());
+    runs.insert(its_run);
     inputs.insert(inputs.end(), found.begin(), found.end());
   }
   auto analyzed = analyze_inputs(inputs, run, options, reading);
+  if (analyzed && runs.size() > 1)
+    analyzed->report.run.usage = runs::usage_together(std::vector(runs.begin(), runs.end()));
   const auto no_rank = [](const model::ReportProcess& process) { return !process.rank; };
   if (analyzed && !reading.ranks.empty() &&
       std::ranges::all_of(analyzed->report.processes, no_rank))

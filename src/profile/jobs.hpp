@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,10 @@ void label_processes(const std::filesystem::path& capture, model::Session& sessi
                                                      const std::vector<std::uint32_t>& ranks);
 /// Adds to a report of all ranks which of them are lost, and that no call of MPI was recorded.
 void add_job(const runs::job::Job& job, model::Report& report);
-/// A job's name, with the facts of its first rank's run.
+/// A job's name, with the facts of its first rank's run, and what the runs of `ranks` used.
 [[nodiscard]] analyze::RunFacts facts_of_job(const runs::job::Job& job,
-                                             const std::filesystem::path& first);
+                                             const std::filesystem::path& first,
+                                             std::span<const std::filesystem::path> ranks);
 
 /// What a person named: runs and files, joined into one report, or one job. `merged`: as
 /// analyze_digests() has it; kUsage where no job was named.

@@ -89,6 +89,38 @@ class Mpi(unittest.TestCase):
         self.assertEqual(sorted(printed.splitlines()), sorted(plain.stdout.splitlines()))
         self.check_collectives(self.report(os.path.dirname(job)), 4)
 
+    def test_the_straggler_is_the_first_line(self):
+        """Before the calls in which the others wait for it, which poll: that is no wish for a CPU."""
+        job, _ = self.recorded()
+        verdict = self.report(job)["verdict"]
+        self.assertEqual((verdict[0]["kind"], verdict[0]["evidence"]["rank"]), ("straggler", 3))
+        for line in verdict[1:]:
+            if line["kind"] == "hot_region" and (line["path"] or "").startswith("MPI@"):
+                self.assertIn("waiting for ranks that arrive later", line["text"])
+
+    def test_cpu_time_and_memory_are_those_of_all_ranks(self):
+        recorded, _ = self.recorded()
+        job = "job/" + os.path.basename(recorded)
+        shutil.copytree(recorded, f"{self.folder}/{job}", symlinks=True)
+        manifests = [f"{self.folder}/{job}/rank-{rank}/manifest.json" for rank in range(4)]
+        usages = []
+        for path in manifests:
+            with open(path, encoding="utf-8") as f:
+                usages.append(json.load(f)["usage"])
+        for form in ("--captures", "--digests"):
+            usage = json.loads(self.run_here(RANGESCOPE, "report", job, form, "-f", "json").stdout)["run"]["usage"]
+            for key in ("user_ns", "system_ns"):
+                self.assertAlmostEqual(usage[key], sum(one[key] for one in usages), delta=1)
+            self.assertEqual(usage["peak_rss_bytes"], max(one["peak_rss_bytes"] for one in usages))
+        one = json.loads(self.run_here(RANGESCOPE, "report", job, "--rank", "2", "-f", "json").stdout)["run"]["usage"]
+        self.assertAlmostEqual(one["user_ns"], usages[2]["user_ns"], delta=1)
+        with open(manifests[1], encoding="utf-8") as f:
+            manifest = json.load(f)
+        del manifest["usage"]  # of a rank that was killed nobody knows it
+        with open(manifests[1], "w", encoding="utf-8") as f:
+            json.dump(manifest, f)
+        self.assertNotIn("usage", self.report(job)["run"])
+
     def test_calls_answer_as_they_do_bare(self):
         """Ignored arguments that are garbage, and wrong calls: no error, and no call of an error handler, that is not the program's own."""
         program = os.path.join(BIN, "mpi_errors")

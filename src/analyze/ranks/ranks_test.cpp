@@ -100,6 +100,22 @@ TEST(Ranks, TwentyOfTwentyStragglersAreNamed) {
   }
 }
 
+TEST(Ranks, TheStragglerIsFirstAndTheCallsInWhichOthersWaitNameIt) {
+  Job job;
+  job.ranks = 4;
+  job.straggler = 2;
+  job.late_ns = 400 * kMs;
+  const model::Report report = judged(simulate(job));
+  ASSERT_FALSE(report.verdict.empty());
+  EXPECT_EQ(report.verdict.front().kind, "straggler");
+  const auto hot = std::ranges::find(report.verdict, "hot_region", &model::Verdict::kind);
+  ASSERT_NE(hot, report.verdict.end());
+  EXPECT_EQ(hot->path, "NCCL@ncclAllReduce");
+  EXPECT_NE(hot->text.find(" waiting for ranks that arrive later, 100.0 % of that for rank 2"),
+            std::string::npos)
+      << hot->text;
+}
+
 TEST(Ranks, NoneOfTwentyEvenJobsHasAStraggler) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     Job job;

@@ -366,6 +366,23 @@ std::string between_named(const model::Report& report, const std::vector<std::si
   return one(places.front()) + " and " + one(places.back());
 }
 
+/// All ranks that the slow transfers are between: of one rank those of all its transfers.
+std::set<std::string> hosts_of(const model::Report& report, const SlowLink& slow,
+                               const std::vector<Transfers>& all) {
+  std::set<std::uint32_t> slow_ranks;
+  for (const std::size_t place : slow.places) slow_ranks.insert(report.ranks[place].rank);
+  std::set<std::uint32_t> ranks = slow_ranks;
+  for (const Transfers& one : all) {
+    const auto is_slow_rank = [&](std::uint32_t rank) { return slow_ranks.contains(rank); };
+    const bool is_slow = !slow.pair && std::ranges::any_of(one.ranks, is_slow_rank);
+    if (is_slow) ranks.insert(one.ranks.begin(), one.ranks.end());
+  }
+  std::set<std::string> hosts;
+  for (const model::Rank& rank : report.ranks)
+    if (ranks.contains(rank.rank)) hosts.insert(rank.host);
+  return hosts;
+}
+
 }  // namespace
 
 void find_slow_links(const Case& known, std::vector<model::Verdict>& out) {
@@ -397,6 +414,11 @@ void find_slow_links(const Case& known, std::vector<model::Verdict>& out) {
     verdict.evidence["bytes_per_s_of_others"] = slow.others;
     verdict.evidence["calls"] = static_cast<double>(slow.calls);
     if (slow.pair) verdict.evidence["peer"] = report.ranks[slow.places.back()].rank;
+    const std::set<std::string> hosts = hosts_of(report, slow, *some);
+    if (hosts.size() == 1 && !hosts.contains("")) {  // no network is between them
+      const bool has_gpus = !report.ranks[slow.places.front()].device.empty();
+      verdict.evidence[has_gpus ? "gpus_of_one_host" : "cores_of_one_host"] = 1;
+    }
     out.push_back(std::move(verdict));
     return;
   }

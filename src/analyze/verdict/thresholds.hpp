@@ -41,6 +41,7 @@ inline constexpr double kChance = 3;  ///< standard deviations: exceeded by chan
 inline constexpr double kMoreThanNoise =
     0.05;  ///< of the run: reported even if it was late only a few times
 inline constexpr double kOften = 0.8;  ///< of instances, for two ranks: neither shows what is usual
+inline constexpr double kMostlyWaits = 0.5;  ///< of calls' time, for ranks that arrive later
 inline constexpr double kCause = 0.3;  ///< of the delay in one region: below, it has many causes
 inline constexpr double kSlowerGpu = 0.05;  ///< for the same kernels: healthy GPUs differ less
 inline constexpr double kSlowerHost = 0.1;  ///< for the same ranges: healthy hosts differ less

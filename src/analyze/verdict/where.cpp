@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analyze/cpu/cpu.hpp"
+#include "analyze/ranks/collectives.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -148,6 +149,18 @@ void find_kernel(const Case& known, std::vector<model::Verdict>& out) {
   out.push_back(std::move(verdict));
 }
 
+/// Whom calls of MPI or NCCL wait for, where that is most of their time; "" else. A library that
+/// waits polls: samples show a CPU that works, or threads that want one.
+static std::string late_ranks(const model::Region& region) {
+  if (!region.communication) return {};
+  const model::Communication& calls = *region.communication;
+  if (!(calls.wait_ns >= kMostlyWaits * calls.time_ns) || calls.held_up_by.empty()) return {};
+  const model::Communication::Cause& latest = calls.held_up_by.front();
+  return fmt::format("{} waiting for ranks that arrive later, {} of that for rank {}",
+                     share_text(calls.wait_ns / calls.time_ns),
+                     share_text(latest.ns / calls.wait_ns), latest.rank);
+}
+
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const model::Report& report = known.report();
   const bool gpu = report.total && (report.total->kernels > 0 || report.total->busy_ns > 0);
@@ -230,8 +243,10 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   const bool one = region.id < report.regions.size() && &region == &report.regions[region.id];
   std::optional<model::CpuWork> own;
   if (known.has_timeline() && one && region.cpu) own = own_cpu_work(report, region);
-  const std::string causes =
-      own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
+  std::string causes = is_communication(region.domain) ? late_ranks(region) : "";
+  const bool waits_for_ranks = !causes.empty();
+  if (!waits_for_ranks)
+    causes = own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
   if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   const bool functions_named = std::ranges::any_of(out, [](const model::Verdict& other) {
@@ -246,7 +261,12 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
         verdict.evidence["cpu_" + part->kind + "_share"] = part->ns / cpu->whole_ns();
   if (region.occurrences > 0)
     verdict.evidence["occurrences"] = static_cast<double>(region.occurrences);
-  if (causes.empty())
+  if (waits_for_ranks)
+    verdict.evidence["rank_wait_share"] =
+        region.communication->wait_ns / region.communication->time_ns;
+  if (waits_for_ranks)
+    verdict.next = known.show("--per-rank");
+  else if (causes.empty())
     known.show_page(verdict);
   else
     verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
