@@ -26,6 +26,7 @@
 #include "analyze/ranks/clocks.hpp"
 #include "analyze/ranks/collectives.hpp"
 #include "analyze/ranks/communication.hpp"
+#include "analyze/ranks/rank_time.hpp"
 #include "analyze/ranks/rank_work.hpp"
 #include "analyze/rows.hpp"
 #include "analyze/samples/samples.hpp"
@@ -393,6 +394,7 @@ void finish(RunFacts facts, Report& report) {
   report.notes.insert(report.notes.end(), facts.notes.begin(), facts.notes.end());
   add_repetitions(facts.repetitions, report);
   finish_rows(report);
+  add_rank_times(report);
   judge(report, facts.named);
   find_chains(report);
 }

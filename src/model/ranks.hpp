@@ -35,6 +35,13 @@ struct RankWork {
   double clock_limited = kNan;     ///< share of that time in which power or heat held clocks down
 };
 
+/// Where the time of a rank went, from its start to its exit.
+struct RankTime {
+  double outside_ns = 0;  ///< outside calls of MPI
+  double mpi_ns = 0;
+  double wait_ns = 0;  ///< of `mpi_ns`, for ranks that came later, in calls that were joined
+};
+
 struct Rank {
   std::uint32_t rank = 0;
   std::optional<std::uint32_t> local_rank;
@@ -45,6 +52,7 @@ struct Rank {
   std::uint32_t pid = 0;    ///< of its first process that opened a range, else of its first
   std::string card;         ///< UUID of its only GPU, "" where it has none or several
   RankWork work;
+  std::optional<RankTime> time;  ///< absent where no call of MPI was recorded
   double clock_offset_ns = 0;  ///< what was added to its clock, where the ends of collectives tell
                                ///< (analyze/ranks/clocks.hpp)
 };

@@ -98,6 +98,23 @@ class Mpi(unittest.TestCase):
             if line["kind"] == "hot_region" and (line["path"] or "").startswith("MPI@"):
                 self.assertIn("waiting for ranks that arrive later", line["text"])
 
+    def test_where_the_time_of_each_rank_went(self):
+        """The last rank, for which the others wait, has most outside MPI; all that is in MPI is the time of its calls."""
+        job, _ = self.recorded()
+        report = self.report(job)
+        times = {r["rank"]: r["time"] for r in report["ranks"]}
+        calls = [r for r in report["regions"] if r["domain"] == "MPI" and r["process"] is None]
+        self.assertEqual({r["parent"] for r in calls}, {None})
+        self.assertAlmostEqual(sum(time["mpi_ns"] for time in times.values()), sum(r["ranks"]["mean_ns"] * r["ranks"]["count"] for r in calls), delta=10)
+        for rank, time in times.items():
+            process, = (p for p in report["processes"] if p["rank"] == rank)
+            self.assertAlmostEqual(time["outside_ns"] + time["mpi_ns"], process["end_ns"] - process["start_ns"], delta=1)
+            waits = sum(r["wait_ns"] for c in report["collectives"] for r in c["by_rank"] if r["rank"] == rank)
+            self.assertAlmostEqual(time["wait_ns"], waits, delta=1)
+        self.assertEqual(min(times, key=lambda rank: times[rank]["wait_ns"]), 3)
+        table = self.run_here(RANGESCOPE, "report", job, "--width", "120").stdout
+        self.assertRegex(table, r"\nrank +outside MPI +MPI +waiting in it +host\n(rank \d .*\n){4}")
+
     def test_cpu_time_and_memory_are_those_of_all_ranks(self):
         recorded, _ = self.recorded()
         job = "job/" + os.path.basename(recorded)

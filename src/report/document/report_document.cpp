@@ -13,6 +13,7 @@
 #include "report/document/figures.hpp"
 #include "report/document/findings.hpp"
 #include "report/document/memory/memory_page.hpp"
+#include "report/document/rank_table.hpp"
 #include "report/document/region_table.hpp"
 
 namespace rangescope::report {
@@ -219,6 +220,8 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   page.sections.push_back(wait_section(report, style));
   page.sections.push_back(process_section(report, style));
   constexpr std::size_t kCommunicationRows = 8;
+  page.sections.push_back(
+      rank_section(report, style.all ? report.ranks.size() : kCommunicationRows));
   for (Section& section :
        communication_sections(report, std::min(kCommunicationRows, style.top_kernels)))
     page.sections.push_back(std::move(section));

@@ -369,6 +369,12 @@ void job(const model::Report& report, JsonWriter& json) {
                 or_null(rank.run));
     if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
     if (!rank.card.empty()) json.field("card", rank.card);
+    if (rank.time) {
+      json.open_line_object("time");
+      json.fields("outside_ns", rank.time->outside_ns, "mpi_ns", rank.time->mpi_ns, "wait_ns",
+                  rank.time->wait_ns);
+      json.close();
+    }
     const model::RankWork& work = rank.work;
     if (!work.known) return;
     json.open_line_object("work");
