@@ -76,6 +76,19 @@ INSTANTIATE_TEST_SUITE_P(Releases, Zoo,
                                          Environment{{"RANGESCOPE_CUPTI", CUPTI_OLD},
                                                      {"STANDIN_VERSION", "19"}}));
 
+TEST(Cupti, CapturesAreCalls) {
+  const Recorded zoo = run("zoo");
+  std::map<std::string, int> calls;
+  for (const model::Launch& launch : zoo.session.launches) {
+    if (launch.kind != model::LaunchKind::kOther) continue;
+    ++calls[std::string(zoo.session.strings.view(launch.name))];
+    EXPECT_GE(launch.end_ns, launch.start_ns);
+  }
+  EXPECT_EQ(calls["cuStreamBeginCapture_v2"], 1);
+  EXPECT_EQ(calls["cuStreamEndCapture"], 1);
+  EXPECT_EQ(calls["cuGraphInstantiateWithFlags"], 1);
+}
+
 TEST(Cupti, WholeGraphsAreOneSpan) {
   const Recorded zoo = run("zoo", {{"RANGESCOPE_CUDA_GRAPHS", "graph"}});
   ASSERT_EQ(zoo.session.graph_launches.size(), 4u);

@@ -434,20 +434,21 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph graph, unsigned long long) {
-  const std::lock_guard<std::mutex> guard(lock);
-  const Graph& from = *reinterpret_cast<Graph*>(graph);
-  Graph* to = keep({next_graph++, from.nodes});
-  if (hooks.graph_made) hooks.graph_made(to->id);
-  for (Node& node : to->nodes) {
-    const std::uint64_t original = node.id;
-    node.id = to->id << 32 | (original & 0xffffffffu);
-    if (hooks.node_made) {
-      hooks.node_made(node.id, 0);
-      hooks.node_made(node.id, original);
+  return call(CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags, [&](std::uint32_t) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const Graph& from = *reinterpret_cast<Graph*>(graph);
+    Graph* to = keep({next_graph++, from.nodes});
+    if (hooks.graph_made) hooks.graph_made(to->id);
+    for (Node& node : to->nodes) {
+      const std::uint64_t original = node.id;
+      node.id = to->id << 32 | (original & 0xffffffffu);
+      if (hooks.node_made) {
+        hooks.node_made(node.id, 0);
+        hooks.node_made(node.id, original);
+      }
     }
-  }
-  *instance = reinterpret_cast<CUgraphExec>(to);
-  return CUDA_SUCCESS;
+    *instance = reinterpret_cast<CUgraphExec>(to);
+  });
 }
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {

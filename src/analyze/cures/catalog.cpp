@@ -26,16 +26,20 @@ const Cure& cure_of(std::string_view id) {
 }
 
 std::string cures_page() {
-  std::string page =
-      "# Cures\n\nFor readers of a report whose first lines say what a fix saves: each cure, when "
-      "it "
-      "applies, what to try, and why.\nA cure is proposed where the recording shows its pattern; "
-      "the "
-      "saving is that of the recording's dependence graph,\nchanged and replayed, with its "
-      "interval. "
-      "Savings shown together are those of all changes made one after the other.\nA recording that "
-      "does not replay within 10 % gives bounds (\"at most\"); one of more than 500,000 calls and "
-      "works is not looked\nthrough. [Verdicts](verdicts.md) has the other lines.\n";
+  std::string page = R"(# Cures
+
+For readers of a report whose first lines say what a fix saves: each cure, when it applies, what to
+try, and why. A cure is proposed where the recording shows its pattern; the saving is that of the
+recording's dependence graph, changed and replayed, with its interval. Savings shown together are
+those of all changes made one after the other. A recording that does not replay within 10 % gives
+bounds ("at most"); one of more than 2,000,000 calls and works is not looked through.
+[Verdicts](verdicts.md) has the other lines.
+
+An *instance* is one step of the loop: a range of the program that occurs again and again. Where a
+range only launches, a step lasts until the next one begins. A program without ranges has steps too,
+where it repeats itself: from one call of its outermost module to the next, or from a kernel behind
+which the same sequence comes again. Its first steps that take more than twice as long are warm-up.
+)";
   for (const Cure& cure : catalog()) {
     page +=
         fmt::format("\n## {}\n\n- Try: {}\n- Applies: {}\n- Not: {}\n- Why: {} ([source]({}))\n",

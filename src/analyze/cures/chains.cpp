@@ -78,7 +78,7 @@ class Chains {
   /// do.
   void finish(Ids& chain) {
     std::size_t length = chain.size();
-    if (!recording_.has_ranges()) length = period_of(recording_, chain);
+    if (!recording_.has_steps()) length = period_of(recording_, chain);
     for (std::size_t first = 0; length >= 2 && first + length <= chain.size(); first += length) {
       const auto begin = chain.begin() + static_cast<std::ptrdiff_t>(first);
       chains_.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(length));

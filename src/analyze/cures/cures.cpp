@@ -20,17 +20,30 @@ namespace {
 using replay::Graph;
 
 constexpr Family* kFamilies[] = {
-    find_allocations,        find_attention,
-    find_cross_entropy,      find_one_hot,
-    find_normalization,      find_mask_indexing,
-    find_interpreter_work,   find_batches_on_main_thread,
-    find_small_copies,       find_pageable_copies,
-    find_values_read,        find_synchronizations,
-    find_layout_conversions, find_casts,
-    find_transposed_copies,  find_grown_caches,
-    find_tensor_by_tensor,   find_products_one_by_one,
-    find_pointwise_chains,   find_fp32_products,
-    find_unaligned_products, find_launches,
+    find_allocations,
+    find_attention,
+    find_cross_entropy,
+    find_one_hot,
+    find_normalization,
+    find_mask_indexing,
+    find_graph_captures,
+    find_interpreter_work,
+    find_batches_on_main_thread,
+    find_small_copies,
+    find_pageable_copies,
+    find_values_read,
+    find_synchronizations,
+    find_layout_conversions,
+    find_casts,
+    find_transposed_copies,
+    find_grown_caches,
+    find_tensor_by_tensor,
+    find_products_one_by_one,
+    find_pointwise_chains,
+    find_fp32_products,
+    find_unaligned_products,
+    find_doubles,
+    find_launches,
 };
 
 /// Less of the loop is no line: it drowns in the noise of runs.
@@ -38,7 +51,7 @@ constexpr double kWorthALine = 0.02;
 /// A loop takes that much more or less from run to run on one machine.
 constexpr double kRunsDiffer = 0.05;
 /// Larger sessions are not looked through: twenty replays of a million operations take seconds.
-constexpr std::size_t kMostOperations = 500'000;
+constexpr std::size_t kMostOperations = 2'000'000;
 
 std::size_t operations_of(const model::Session& session) {
   return session.launches.size() + session.kernels.size() + session.copies.size() +
@@ -186,6 +199,8 @@ std::optional<std::uint32_t> region_of(const model::Report& report,
 
 /// "all 48 instances of step take": the subject of a time and its verb.
 std::string loop_takes(const Recording& recording) {
+  if (const std::string steps = recording.steps_text(); !steps.empty())
+    return fmt::format("all {} take", steps);
   if (recording.loop_name().empty()) return "the program takes";
   const std::size_t instances = recording.loop().size();
   if (instances == 1) return recording.loop_name() + " takes";
@@ -233,9 +248,11 @@ class Lines {
     verdict.saves_low_ns =
         is_bound_ ? 0 : std::max(0.0, (choice.before_ns - choice.after_high_ns) / threads_);
     if (run_ns > 0) verdict.saves_share = *verdict.saves_ns / run_ns;
-    verdict.after =
-        model::Outcome{recording_.loop_name(), region_of(report_, {recording_.loop_name()}),
-                       choice.before_ns, choice.after_ns, is_bound_};
+    verdict.after = model::Outcome{"", std::nullopt, choice.before_ns, choice.after_ns, is_bound_};
+    // Steps that are more than their ranges have no region.
+    if (!recording_.steps_text().empty()) return;
+    verdict.after->path = recording_.loop_name();
+    verdict.after->region = region_of(report_, {recording_.loop_name()});
   }
 
   [[nodiscard]] std::string text_of(const Choice& choice, const Cure& cure, double first_ns) const {

@@ -54,6 +54,9 @@ constexpr const char* kSelect = "void cub::detail::select::DeviceSelectSweepKern
 constexpr const char* kIndex = "void index_elementwise_kernel<128, 4, gpu_index_kernel>()";
 constexpr const char* kToNhwc = "void cudnn::nchwToNhwcKernel<__half>()";
 constexpr const char* kProduct = "nvjet_sm90_hsh_128x256_64x4_2x1_v_bz_coopA_TNN";
+constexpr const char* kDoubleMul =
+    "void at::native::vectorized_elementwise_kernel<2, MulFunctor<double>, std::array<char*, 3ul> "
+    ">(int)";
 constexpr const char* kFp32Product = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128_ffma";
 constexpr const char* kUnaligned = "cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_align1>";
 constexpr std::uint32_t kLarge = 65536, kSmall = 8;
@@ -90,6 +93,13 @@ std::set<std::string> cures_in(const Steps& steps) {
 
 void repeat(int times, const auto& action) {
   for (int time = 0; time < times; ++time) action();
+}
+
+void capture(Steps& s) {
+  s.call("cuStreamBeginCapture_v2", 2 * kUs);
+  s.compute(2 * kMs);
+  s.call("cuStreamEndCapture", 40 * kUs);
+  s.call("cuGraphInstantiateWithFlags", 300 * kUs);
 }
 
 struct Program {
@@ -196,12 +206,12 @@ const Program kPrograms[] = {
      }},
     {"graph_captures",
      [](Steps& s) {
-       if (s.step() % 2 == 1) s.compute_in("graph.__exit__", 2 * kMs, "/lib/torch/cuda/graphs.py");
+       if (s.step() % 2 == 1) capture(s);
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      },
-     [](Steps& s) {  // replays what was captured
-       s.compute_in("CUDAGraph.replay", 2 * kMs, "/lib/torch/cuda/graphs.py");
+     [](Steps& s) {  // replays what it captured at its start
+       if (s.step() < 2) capture(s);
        s.kernel(kProduct, kMs, kLarge);
        s.wait();
      }},
@@ -358,6 +368,16 @@ const Program kPrograms[] = {
      [](Steps& s) { s.kernel(kProduct, kMs, 512); }},
     {"unaligned_products", [](Steps& s) { s.kernel(kUnaligned, kMs, 512); },
      [](Steps& s) { s.kernel(kProduct, kMs, 512); }},
+    {"double_precision",
+     [](Steps& s) {
+       s.kernel(kDoubleMul, kMs, kLarge);
+       s.kernel("sm90_xmma_gemm_f64f64_f64f64_f64_nn_n_tilesize64x128x32", kMs, 512);
+     },
+     [](Steps& s) {  // a program of its own, and a kernel with an argument of type double
+       s.kernel("void relax<double>(double*)", kMs, kLarge);
+       s.kernel("void at::native::pow_kernel<float, float>(at::TensorIteratorBase&, double)", kMs,
+                kLarge);
+     }},
 };
 
 class EachCure : public ::testing::TestWithParam<Program> {};
@@ -442,12 +462,12 @@ TEST(CureLines, NoneWithoutTheWorkOfTheGpu) {
 
 TEST(CureLines, ASessionThatIsTooLargeIsANote) {
   Steps steps = launch_bound();
-  steps.session().memsets.resize(500'000);
+  steps.session().memsets.resize(2'000'000);
   model::Report report;
   add_cures(steps.session(), reference(), "", report);
   EXPECT_TRUE(report.verdict.empty());
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_NE(report.notes[0].find("more than 500,000; record a part"), std::string::npos);
+  EXPECT_NE(report.notes[0].find("more than 2,000,000; record a part"), std::string::npos);
 }
 
 /// What the line with that cure saves of the loop before it, 0 where there is none.

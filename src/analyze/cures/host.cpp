@@ -74,8 +74,8 @@ void add_allocation_calls(const Recording& recording, Findings& findings, std::s
   // In the first instances they are start-up.
   constexpr std::size_t kFewestInstances = 5;
   const std::size_t allocating = recording.count_instances_with(calls);
-  const bool goes_on = !recording.has_ranges() || (allocating >= kFewestInstances &&
-                                                   2 * allocating >= recording.instances().size());
+  const bool goes_on = !recording.has_steps() || (allocating >= kFewestInstances &&
+                                                  2 * allocating >= recording.instances().size());
   if (!goes_on) return;
   findings.claim(calls);
   Candidate candidate{

@@ -1,11 +1,11 @@
 // What the launching thread does in the loop that is no part of the step: it compiles again,
-// captures a graph again, exports a profile, writes a checkpoint. Samples of its Python functions
+// exports a profile, writes a checkpoint. Samples of its Python functions
 // show it.
 //
-// Files alone do not: torch.load is in the file of torch.save, CUDAGraph.replay in that of
-// captures, and each call of a compiled model passes through torch._dynamo, torch._functorch and
-// torch._inductor. Frames are compiled in convert_frame.py, graphs of the backward pass in graph.py
-// when it first runs. What other threads do is not counted: a thread that saves is the cure.
+// Files alone do not: torch.load is in the file of torch.save, and each call of a compiled model
+// passes through torch._dynamo, torch._functorch and torch._inductor. Frames are compiled in
+// convert_frame.py, graphs of the backward pass in graph.py when it first runs. What other threads
+// do is not counted: a thread that saves is the cure.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,11 +34,6 @@ struct Culprit {
 
 constexpr CodePlace kCompiler[] = {{"torch/_dynamo/convert_frame.py", ""},
                                    {"torch/_inductor/graph.py", ""}};
-constexpr CodePlace kCaptures[] = {{"torch/cuda/graphs.py", "__enter__"},
-                                   {"torch/cuda/graphs.py", "__exit__"},
-                                   {"torch/cuda/graphs.py", "capture_begin"},
-                                   {"torch/cuda/graphs.py", "capture_end"},
-                                   {"torch/cuda/graphs.py", "make_graphed_callables"}};
 /// Behind a stretch of profiled steps. Where it starts does not count: a schedule that profiles
 /// once warms up, starts and stops in three instances.
 constexpr CodePlace kProfiler[] = {{"torch/profiler/profiler.py", "stop_trace"},
@@ -52,7 +47,6 @@ constexpr CodePlace kCheckpoints[] = {
     {"safetensors/torch.py", "save_file"}};
 constexpr Culprit kCulprits[] = {
     {"recompilations", "compiles again", 3, kCompiler},
-    {"graph_captures", "captures a CUDA graph again", 3, kCaptures},
     {"profiler_in_loop", "writes what PyTorch's profiler recorded", 2, kProfiler},
     {"checkpoints_in_loop", "writes checkpoints", 2, kCheckpoints},
 };
@@ -118,7 +112,7 @@ void find_culprit(const Recording& recording, Findings& findings, const Culprit&
 }  // namespace
 
 void find_interpreter_work(const Recording& recording, Findings& findings) {
-  if (!recording.has_ranges() || findings.samples().empty()) return;
+  if (!recording.has_steps() || findings.samples().empty()) return;
   for (const Culprit& culprit : kCulprits) find_culprit(recording, findings, culprit);
 }
 

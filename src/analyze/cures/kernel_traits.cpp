@@ -20,6 +20,7 @@ constexpr std::pair<std::string_view, Role> kRoles[] = {
     {"nhwcToNchw", Role::kLayout},
     {"batch_norm_collect_statistics_kernel", Role::kBatchNorm},
     {"batch_norm_backward_kernel", Role::kBatchNorm},
+    {"batch_norm_transform_input_kernel", Role::kBatchNorm},
     {"CatArrayBatchedCopy", Role::kConcatenation},
     {"scatter_gather", Role::kScatter},
     {"index_elementwise_kernel", Role::kIndexing},
@@ -105,6 +106,11 @@ bool runs_on_fp32_units(std::string_view name) {
   return is_single && !has_any(name, {"tensorop", "tf32", "s1688", "s16816"});
 }
 
+/// Of template arguments and of kernels of cuBLAS; parameters of type double are of all kernels.
+bool computes_in_double(std::string_view name) {
+  return has_any(name, {"<double", "double>", "lambda(double)", "f64f64", "dgemm", "d884"});
+}
+
 /// CUTLASS names the alignment of its loads in elements; eight halves are a vector.
 bool has_unaligned_loads(std::string_view name) {
   const bool is_half = has_any(name, {"_f16_", "f16f16", "h16816", "bf16"});
@@ -117,6 +123,7 @@ bool has_unaligned_loads(std::string_view name) {
 KernelTraits traits_of(std::string_view demangled) {
   KernelTraits traits;
   traits.role = role_of(demangled);
+  traits.is_double = computes_in_double(demangled);
   if (is_element_wise(traits.role)) {
     traits.elements_per_block = elements_per_block(demangled);
     traits.tensors = tensors_of(demangled);

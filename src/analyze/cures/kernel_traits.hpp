@@ -20,7 +20,7 @@ enum class Role : std::uint8_t {
   kProduct,          ///< of matrices
   kConvolution,
   kLayout,     ///< NCHW to NHWC, or back
-  kBatchNorm,  ///< of images in NCHW: statistics, and gradients
+  kBatchNorm,  ///< of images in NCHW: statistics, gradients, and what is made of them
   kConcatenation,
   kSelection,  ///< sizes and places of what a mask selects
   kIndexing,   ///< by a tensor of indices
@@ -32,6 +32,7 @@ struct KernelTraits {
   bool casts = false;       ///< a copy to another type
   bool is_strided = false;  ///< element-wise, over tensors whose elements do not follow one another
   bool on_fp32_units = false;     ///< a float32 product without tensor cores
+  bool is_double = false;         ///< computes in float64
   bool is_unaligned = false;      ///< a product whose sizes keep it from vector loads
   double elements_per_block = 0;  ///< of element-wise kernels; 0: unknown
   double tensors = 0;             ///< that it reads and writes; 0: unknown

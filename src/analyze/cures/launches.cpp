@@ -70,7 +70,7 @@ double launching_ns(const Recording& recording, const Instance& instance) {
 }  // namespace
 
 void find_launches(const Recording& recording, Findings& findings) {
-  if (!recording.has_ranges() || recording.instances().size() < 3) return;
+  if (!recording.has_steps() || recording.instances().size() < 3) return;
   const Instance& middle = recording.instances()[recording.instances().size() / 2];
   const auto signature = signature_of(recording, middle);
   if (signature.size() < kFewestLaunches) return;

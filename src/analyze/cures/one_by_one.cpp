@@ -163,7 +163,7 @@ List joined(List list, List before) {
 }  // namespace
 
 void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
-  if (!recording.has_ranges()) return;
+  if (!recording.has_steps()) return;
   std::vector<Candidate> candidates;
   for (const std::string_view cure : kCureOfList)
     candidates.push_back({cure, "", {}, kMemoryShare, {}});
@@ -197,7 +197,7 @@ void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
 }
 
 void find_products_one_by_one(const Recording& recording, Findings& findings) {
-  if (!recording.has_ranges()) return;
+  if (!recording.has_steps()) return;
   Candidate candidate{"products_one_by_one", "", {}, kBatched, {}};
   constexpr double kLeavesRoom = 0.5, kShort_ns = 5'000;
   const auto is_small = [&](Id product) {

@@ -1,10 +1,13 @@
 #include "analyze/cures/recording.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
 
+#include "analyze/cures/steps.hpp"
 #include "analyze/replay/build.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "model/domain.hpp"
@@ -32,10 +35,6 @@ std::vector<Ids> works_by_call(const replay::Graph& graph) {
     if (call != model::kNone) works[call].push_back(id);
   }
   return works;
-}
-
-double length(const Span& span) {
-  return static_cast<double>(span.end_ns - span.start_ns);
 }
 
 /// Which instances run at a moment. Those of a thread follow one another.
@@ -142,8 +141,8 @@ void Recording::find_loop() {
   std::map<model::StringId, double> time_of_name;
   double total_ns = 0;
   for (const std::uint32_t nested : outermost) {
-    time_of_name[session_.ranges[nested_[nested].range].name] += length(span_of(nested));
-    total_ns += length(span_of(nested));
+    time_of_name[session_.ranges[nested_[nested].range].name] += length_ns(span_of(nested));
+    total_ns += length_ns(span_of(nested));
   }
   for (const auto& [name, ns] : time_of_name) {
     if (ns < kMostOfLoop * total_ns) continue;
@@ -154,14 +153,25 @@ void Recording::find_loop() {
   }
   loop_ranges_ = outermost;
   for (const std::uint32_t nested : outermost) loop_.push_back(span_of(nested));
-  for (Id lane = 0; !has_ranges_ && lane < graph().lanes.size(); ++lane) {
+  if (!has_ranges_) find_loop_without_ranges();
+  for (const Span& span : loop_) loop_ns_ += length_ns(span);
+}
+
+void Recording::find_loop_without_ranges() {
+  FoundSteps steps = find_steps(session_, graph(), lanes_, works_);
+  has_found_steps_ = !steps.spans.empty();
+  if (has_found_steps_) {
+    step_module_ = std::move(steps.module);
+    loop_ = std::move(steps.spans);
+    return;
+  }
+  for (Id lane = 0; lane < graph().lanes.size(); ++lane) {
     const Id thread = graph().lanes[lane].thread;
     const auto operations = lanes_.operations_of(lane);
     if (thread == model::kNone || operations.empty()) continue;
     loop_.push_back(
         {thread, operation(operations.front()).start_ns, operation(operations.back()).end_ns});
   }
-  for (const Span& span : loop_) loop_ns_ += length(span);
 }
 
 void Recording::find_instances() {
@@ -182,10 +192,39 @@ void Recording::find_instances() {
   if (level.empty()) {
     for (const Span& span : loop_) instances_.push_back({span});
   }
+  if (level == loop_ranges_ && !loop_name_.empty()) extend_instances();
   instance_of_.assign(graph().size(), model::kNone);
   for (std::uint32_t index = 0; index < instances_.size(); ++index) add_own_operations(index);
   add_operations_of_helpers();
   list_works();
+}
+
+/// Steps that are the loop's ranges themselves.
+void Recording::extend_instances() {
+  Stretches gpu_busy;
+  for (const Operation& work : graph().operations) {
+    if (replay::is_gpu_work(work.kind)) gpu_busy.add(work.start_ns, work.end_ns);
+  }
+  gpu_busy.finish();
+  std::vector<Span> extended = loop_;
+  extend_to_next_step(gpu_busy, extended);
+  double extended_ns = 0;
+  for (const Span& span : extended) extended_ns += length_ns(span);
+  if (extended_ns <= loop_ns_) return;
+  are_extended_ = true;
+  loop_ns_ = extended_ns;
+  loop_ = std::move(extended);
+  std::ranges::stable_sort(instances_, {},
+                           [](const Instance& instance) { return instance.span.start_ns; });
+  for (std::size_t index = 0; index < instances_.size(); ++index)
+    instances_[index].span = loop_[index];
+}
+
+std::string Recording::steps_text() const {
+  if (!has_found_steps_ && !are_extended_) return "";
+  const std::string& beginning = are_extended_ ? loop_name_ : step_module_;
+  if (beginning.empty()) return fmt::format("{} steps that repeat", instances_.size());
+  return fmt::format("{} steps, from one {} to the next,", instances_.size(), beginning);
 }
 
 void Recording::add_own_operations(std::uint32_t index) {
@@ -352,7 +391,7 @@ std::size_t Recording::count_instances_with(const Ids& operations) const {
 }
 
 bool Recording::goes_on(const Ids& operations) const {
-  if (has_ranges_ && instances_.size() >= kRepeated) return true;
+  if (has_steps() && instances_.size() >= kRepeated) return true;
   std::int64_t first_ns = model::kOpen, last_ns = 0;
   for (const Instance& instance : instances_) {
     for (const Id kernel : instance.kernels) {

@@ -5,9 +5,10 @@
 // its process, where that is only one: PyTorch's backward pass has a thread of its own.
 //
 // The loop is the outermost range of the program that holds most of the time in ranges, else all
-// outermost ranges together; without ranges, each thread from its first call to its last. Its steps
-// are the outermost ranges in it that occur three times or more. O(n log n) for n operations and
-// ranges.
+// outermost ranges together; its steps are the outermost ranges in it that occur three times or
+// more. Without ranges, steps are what repeats (steps.hpp) and the loop is all of them; where
+// nothing repeats, it is each thread from its first call to its last. O(n log n) for n operations
+// and ranges.
 #pragma once
 
 #include <cstdint>
@@ -69,8 +70,11 @@ class Recording {
   [[nodiscard]] const std::string& loop_name() const { return loop_name_; }
   [[nodiscard]] double loop_ns() const { return loop_ns_; }
   [[nodiscard]] const std::vector<Instance>& instances() const { return instances_; }
-  /// Ranges are known: instances are what the program says they are.
-  [[nodiscard]] bool has_ranges() const { return has_ranges_; }
+  /// Instances are repetitions of a step: ranges of the program, or what was found to repeat.
+  [[nodiscard]] bool has_steps() const { return has_ranges_ || has_found_steps_; }
+  /// "34 steps, from one GPT to the next": instances that are no ranges of the program, or more
+  /// than these; "" where they are ranges.
+  [[nodiscard]] std::string steps_text() const;
 
   [[nodiscard]] const Operation& operation(Id id) const { return graph().operations[id]; }
   [[nodiscard]] bool is_kernel(Id id) const { return operation(id).kind == Kind::kKernel; }
@@ -121,7 +125,9 @@ class Recording {
   };
   void nest_ranges();
   void find_loop();
+  void find_loop_without_ranges();
   void find_instances();
+  void extend_instances();
   void add_own_operations(std::uint32_t index);
   void add_operations_of_helpers();
   void add_operation(std::uint32_t index, Id id, Ids& calls);
@@ -142,7 +148,8 @@ class Recording {
   Ids instance_of_;  ///< by operation, an index into instances_
   std::string loop_name_;
   double loop_ns_ = 0, kernel_ns_ = 0;
-  bool has_ranges_ = false;
+  std::string step_module_;  ///< at whose calls found steps begin
+  bool has_ranges_ = false, has_found_steps_ = false, are_extended_ = false;
 };
 
 }  // namespace rangescope::analyze::cures

@@ -23,6 +23,10 @@ struct Span {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
+[[nodiscard]] inline double length_ns(const Span& span) {
+  return static_cast<double>(span.end_ns - span.start_ns);
+}
+
 /// Where moments of the recording lie in a replay: what was half way between two operations of its
 /// thread, or through one, still is.
 class ReplayedClock {

@@ -16,6 +16,9 @@ class ReturnedCall {
     details_.context = call.contextUid;
   }
 
+  /// That it was made and how long it took is all: captures of graphs.
+  bool nothing() { return false; }
+
   // ---- Memory
 
   bool device() {
@@ -198,6 +201,18 @@ constexpr Function kFunctions[] = {
     {RANGESCOPE_ID(cuStreamWaitEvent_ptsz), &ReturnedCall::stream_waits, false, true},
     {RANGESCOPE_ID(cuStreamCreate), &ReturnedCall::stream_made, false},
     {RANGESCOPE_ID(cuStreamCreateWithPriority), &ReturnedCall::stream_made, false},
+    {RANGESCOPE_ID(cuStreamBeginCapture), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuStreamBeginCapture_ptsz), &ReturnedCall::nothing, false, true},
+    {RANGESCOPE_ID(cuStreamBeginCapture_v2), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuStreamBeginCapture_v2_ptsz), &ReturnedCall::nothing, false, true},
+    {RANGESCOPE_ID(cuStreamEndCapture), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuStreamEndCapture_ptsz), &ReturnedCall::nothing, false, true},
+    {RANGESCOPE_ID(cuGraphInstantiate), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuGraphInstantiate_v2), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuGraphInstantiateWithFlags), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuGraphInstantiateWithParams), &ReturnedCall::nothing, false},
+    {RANGESCOPE_ID(cuGraphInstantiateWithParams_ptsz), &ReturnedCall::nothing, false, true},
+    {RANGESCOPE_ID(cuGraphExecDestroy), &ReturnedCall::nothing, false},
 };
 #undef RANGESCOPE_ID
 

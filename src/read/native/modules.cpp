@@ -219,6 +219,9 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
                        evaluated[launch.thread], step, session);
       ++known;
     }
+    // Of calls that launch nothing (cuEventRecord, cuMemAlloc) the modules are not asked for: none
+    // is no end of those that are open.
+    if (step.module == 0 && launch.kind == model::LaunchKind::kOther) continue;
     if (const auto thread = threads.find(launch.thread); thread != threads.end())
       thread->second.push_back(step);
   }

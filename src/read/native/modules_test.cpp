@@ -60,6 +60,15 @@ TEST(ModuleCalls, FromTheFirstToTheLastLaunchOfACall) {
       "Model 10-35, model (Decoder) 10-25, model.layers.0 (Layer) 10-25, head (Linear) 30-35");
 }
 
+TEST(ModuleCalls, ACallThatLaunchesNothingDoesNotEndThem) {
+  Calls calls;
+  calls.launch(10, 4, 0);
+  calls.launch(20, 0, 0);
+  calls.session.launches.back().kind = model::LaunchKind::kOther;  // cuEventRecord
+  calls.launch(30, 4, 2);
+  EXPECT_EQ(calls.placed(), "Model 10-35, head (Linear) 10-35");
+}
+
 TEST(ModuleCalls, AnotherCallIsAnotherOccurrence) {
   Calls calls;
   calls.launch(10, 4, 0);
