@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "analyze/statistics/spread.hpp"
+
 namespace rangescope::analyze::cures {
 namespace {
 
@@ -20,13 +22,6 @@ constexpr double kAlike = 0.9;
 /// Of two distances the shorter one, where it is nearly as good.
 constexpr double kNearlyAsGood = 0.97;
 constexpr std::size_t kMostDistances = 64;
-
-template <class Value>
-Value median_of(std::vector<Value> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 /// A thread, and what it launches in order.
 struct LaunchingThread {
@@ -88,7 +83,7 @@ std::vector<Span> spans_from(const std::vector<std::int64_t>& begins_ns,
     lengths_ns.push_back(begins_ns[step + 1] - begins_ns[step]);
   }
   const std::int64_t last_ns =
-      std::min(thread.extent.end_ns, begins_ns.back() + median_of(lengths_ns));
+      std::min(thread.extent.end_ns, begins_ns.back() + upper_median(lengths_ns));
   spans.push_back({thread.thread, begins_ns.back(), std::max(begins_ns.back(), last_ns)});
   return spans;
 }
@@ -112,7 +107,7 @@ void leave_out_warm_up(std::vector<Span>& steps) {
   constexpr std::size_t kMostOfWarmUp = 4;  // one of so many
   std::vector<std::int64_t> lengths_ns;
   for (const Span& step : steps) lengths_ns.push_back(step.end_ns - step.start_ns);
-  const std::int64_t longest_ns = 2 * median_of(lengths_ns);
+  const std::int64_t longest_ns = 2 * upper_median(lengths_ns);
   std::size_t warm_up = 0;
   while (kMostOfWarmUp * (warm_up + 1) <= steps.size() && lengths_ns[warm_up] > longest_ns)
     ++warm_up;
@@ -190,7 +185,7 @@ std::optional<Beginning> regular(std::vector<std::size_t> places, std::size_t le
   if (places.size() < kFewestSteps) return std::nullopt;
   std::vector<std::size_t> distances;
   for (std::size_t i = 1; i < places.size(); ++i) distances.push_back(places[i] - places[i - 1]);
-  const std::size_t distance = median_of(distances);
+  const std::size_t distance = upper_median(distances);
   const auto near = std::ranges::count_if(distances, [&](std::size_t other) {
     return 10 * other >= 9 * distance && 10 * other <= 11 * distance;
   });
@@ -272,7 +267,7 @@ void extend_to_next_step(const Stretches& gpu_busy, std::vector<Span>& steps) {
   std::vector<std::int64_t> distances_ns;
   for (std::size_t step = 0; step + 1 < steps.size(); ++step)
     distances_ns.push_back(steps[step + 1].start_ns - steps[step].start_ns);
-  const std::int64_t longest_ns = 2 * median_of(distances_ns);
+  const std::int64_t longest_ns = 2 * upper_median(distances_ns);
   std::vector<Span> extended = steps;
   double inside_ns = 0, between_ns = 0, busy_ns = 0;
   for (std::size_t step = 0; step + 1 < steps.size(); ++step) {
