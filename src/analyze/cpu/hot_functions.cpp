@@ -63,8 +63,7 @@ void HotFunctions::add_times(const StackCounts& stacks, double sample_ns, FrameT
       frames.push_back(cpu_.stacks[s].frame);
     if (!frames.empty()) times[frames.front()].self_ns += ns;
     std::ranges::sort(frames);  // a recursive function counts once
-    const auto repeated = std::ranges::unique(frames);
-    frames.erase(repeated.begin(), repeated.end());
+    frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
     for (const std::uint32_t frame : frames) times[frame].total_ns += ns;
   }
 }

@@ -1,10 +1,8 @@
-// Each kind of verdict: one small recording where it must be made, and one beside it where it must
-// not.
+// Verdicts about a GPU that waits: for the CPU, for launches, for synchronizations, for copies.
 #include "analyze/verdict/verdict.hpp"
 
 #include <gtest/gtest.h>
 
-#include "analyze/counters/roofline.hpp"
 #include "analyze/verdict/program_test.hpp"
 #include "model/advice.hpp"
 
@@ -135,19 +133,6 @@ TEST(Copies, OfThreadsThatShareAGpuAreNoShorter) {
            model::CopyKind::kHostToDevice, b.gpu);
   }
   EXPECT_NEAR(*of(b.verdict(), "copies").saves_ns, 16 * kMs, 1);
-}
-
-model::Report measured(double memory, double compute, std::string_view kind = {}) {
-  Program b;
-  b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
-  model::Report report = b.report();
-  report.regions[0].metrics["dram_throughput"] = {memory, "ratio", memory, memory, 1, "cupti", {}};
-  report.regions[0].metrics["sm_throughput"] = {compute, "ratio", compute, compute, 1, "cupti", {}};
-  add_bounds(report, nullptr);
-  finish_rows(report);
-  if (!kind.empty()) report.regions[0].bound->kind = kind;
-  judge(report);
-  return report;
 }
 
 }  // namespace verdict_test

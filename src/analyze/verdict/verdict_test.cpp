@@ -11,6 +11,19 @@
 namespace rangescope::analyze {
 namespace verdict_test {
 
+model::Report measured(double memory, double compute, std::string_view kind = {}) {
+  Program b;
+  b.loop("step", 4, 10 * kMs, 1, 9 * kMs);
+  model::Report report = b.report();
+  report.regions[0].metrics["dram_throughput"] = {memory, "ratio", memory, memory, 1, "cupti", {}};
+  report.regions[0].metrics["sm_throughput"] = {compute, "ratio", compute, compute, 1, "cupti", {}};
+  add_bounds(report, nullptr);
+  finish_rows(report);
+  if (!kind.empty()) report.regions[0].bound->kind = kind;
+  judge(report);
+  return report;
+}
+
 TEST(Bounds, ByTheResourceThatIsUsedMost) {
   const auto memory = measured(0.9, 0.2).verdict;
   EXPECT_NEAR(*of(memory, "memory_bound").saves_ns, 3.6 * kMs, 1);
