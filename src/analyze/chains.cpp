@@ -73,15 +73,17 @@ bool same_numbers(const Region& outer, const Region& inner) {
          same_metrics(outer, inner) && same_bound(outer, inner) && same_slowest_rank(outer, inner);
 }
 
-/// Both are links of one path that can be written and selected as `A > B`, measured the same way (a
-/// module's times are estimates), and the outer one has nothing to say of its own.
+/// Both are modules, links of one path that can be written and selected as `A > B`, and the outer
+/// one has nothing to say of its own. Ranges are the program's own words: each has its row, however
+/// little its times differ from those of the range around it.
 bool can_join(const TableRow& outer_row, const Region& outer, const TableRow& inner_row,
               const Region& inner) {
   const bool same_stack = outer.domain == inner.domain &&
                           outer.kind == model::RangeKind::kPushPop && inner.kind == outer.kind;
-  const bool same_way = outer.module == inner.module;
+  const bool are_modules = outer.module && inner.module;
   const bool one_has_siblings = outer_row.siblings == 1 || inner_row.siblings == 1;
-  return same_stack && same_way && one_has_siblings && outer.unclosed == 0 && outer.notes.empty();
+  return same_stack && are_modules && one_has_siblings && outer.unclosed == 0 &&
+         outer.notes.empty();
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Chains in the table over all processes: a row with one child that has the same numbers is shown
-// as one row with it, `LlamaForCausalLM > model > layers.#`. JSON, CSV and SQL keep each region,
-// and so does `--all`.
+// Chains of modules in the table over all processes: a module's row with one child that has the
+// same numbers is shown as one row with it, `LlamaForCausalLM > model > layers.#`. JSON, CSV and
+// SQL keep each region, and so does `--all`.
 //
 // Same numbers: equal counts (instances, threads, kernels, copies, allocations), and no time,
 // amount or share that differs by more than 1 %, self times aside. Less than that is no time that

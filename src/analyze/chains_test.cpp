@@ -21,9 +21,10 @@ std::string text(model::Report report) {
   return out;
 }
 
+/// Calls of modules, where nothing else is said.
 struct Ranges : testing::SessionBuilder {
   std::uint32_t t = thread(process(1), 2);
-  void open(const std::string& name, std::int64_t from, std::int64_t to, bool module = false) {
+  void open(const std::string& name, std::int64_t from, std::int64_t to, bool module = true) {
     range(t, name, from, to);
     session.ranges.back().module = module;
     session.end_ns = std::max(session.end_ns, to);
@@ -81,10 +82,17 @@ TEST(Chains, KernelsOutsideOfTheChildAreOfInterest) {
 
 TEST(Chains, AModulesEstimateDoesNotStandForTheTimeOfARange) {
   Ranges made;
-  made.open("step", 0, 10'000);
-  made.open("Model", 0, 10'000, true);
-  made.open("model (Decoder)", 0, 10'000, true);
+  made.open("step", 0, 10'000, false);
+  made.open("Model", 0, 10'000);
+  made.open("model (Decoder)", 0, 10'000);
   EXPECT_EQ(made.rows(), "step\nModel > model (Decoder)\n");
+}
+
+TEST(Chains, RangesOfTheProgramKeepTheirRows) {
+  Ranges made;
+  made.open("main", 0, 10'000, false);
+  made.open("run", 10, 9'990, false);
+  EXPECT_EQ(made.rows(), "main\nrun\n");
 }
 
 TEST(Chains, SiblingsThatAreOneRowMayEndAChainOrBeginOne) {

@@ -51,7 +51,7 @@ constexpr double kWorthALine = 0.02;
 /// A loop takes that much more or less from run to run on one machine.
 constexpr double kRunsDiffer = 0.05;
 /// Larger sessions are not looked through: twenty replays of a million operations take seconds.
-constexpr std::size_t kMostOperations = 2'000'000;
+constexpr std::size_t kMostOperations = 500'000;
 
 std::size_t operations_of(const model::Session& session) {
   return session.launches.size() + session.kernels.size() + session.copies.size() +

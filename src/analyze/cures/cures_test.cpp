@@ -462,12 +462,12 @@ TEST(CureLines, NoneWithoutTheWorkOfTheGpu) {
 
 TEST(CureLines, ASessionThatIsTooLargeIsANote) {
   Steps steps = launch_bound();
-  steps.session().memsets.resize(2'000'000);
+  steps.session().memsets.resize(500'000);
   model::Report report;
   add_cures(steps.session(), reference(), "", report);
   EXPECT_TRUE(report.verdict.empty());
   ASSERT_EQ(report.notes.size(), 1u);
-  EXPECT_NE(report.notes[0].find("more than 2,000,000; record a part"), std::string::npos);
+  EXPECT_NE(report.notes[0].find("more than 500,000; record a part"), std::string::npos);
 }
 
 /// What the line with that cure saves of the loop before it, 0 where there is none.
