@@ -155,8 +155,7 @@ class Attach(unittest.TestCase):
         return report
 
     def kept(self):
-        runs = f"{self.folder}/rangescope-runs"
-        return max((os.path.join(runs, name) for name in os.listdir(runs) if name[0].isdigit()), key=os.path.getmtime)
+        return cases.newest_run(f"{self.folder}/rangescope-runs")
 
     def test_the_first_line_names_the_hot_function_of_a_server_under_load(self):
         server, port = self.server()

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The checks themselves: a small wrong file for every rule, and a right one."""
+import json
 import os
 import shutil
+import sys
 import tempfile
 import unittest
 
@@ -11,6 +13,9 @@ import layers
 import length
 import losses
 import names
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import cases  # noqa: E402
 
 ALLOWED = layers.table("""<!-- layers -->
 ```
@@ -199,6 +204,17 @@ class Density(unittest.TestCase):
                          self.TABLE + density.row("a", self.limits(wide_lines=40, idioms=1)) + "\n")
         self.assertEqual(density.lowered(table, {"a": self.BARS}), self.TABLE)
         self.assertEqual(density.lowered(table, {}), self.TABLE)
+
+
+class Runs(unittest.TestCase):
+    def test_the_newest_of_two_that_started_in_one_second(self):
+        with tempfile.TemporaryDirectory() as runs:
+            for name, started_ns in (("20261127-122300-9987-vm", 100), ("20261127-122300-10034-vm", 200)):
+                os.mkdir(f"{runs}/{name}")
+                with open(f"{runs}/{name}/manifest.json", "w", encoding="utf-8") as file:
+                    json.dump({"start_unix_ns": started_ns}, file)
+            os.symlink("20261127-122300-9987-vm", f"{runs}/latest")
+            self.assertEqual(os.path.basename(cases.newest_run(runs)), "20261127-122300-10034-vm")
 
 
 if __name__ == "__main__":

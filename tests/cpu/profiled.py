@@ -61,8 +61,7 @@ class Profiled(unittest.TestCase):
         return report, truth
 
     def run_folder(self):
-        runs = f"{self.folder}/rangescope-runs"
-        return os.path.join(runs, sorted(name for name in os.listdir(runs) if name[0].isdigit())[-1])
+        return cases.newest_run(f"{self.folder}/rangescope-runs")
 
     def report_as(self, *words):
         done = cases.run([TOOL, "report", "latest", *words], cwd=self.folder, env=self.env)

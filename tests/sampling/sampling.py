@@ -32,8 +32,7 @@ class Sampling(unittest.TestCase):
 
     def profile(self, *words, **env):
         done = cases.run([TOOL, "profile", "--no-project", *words, "--", VICTIM, "sampled"], cwd=self.folder, env={**self.env, **env})
-        runs = os.path.join(self.folder, "rangescope-runs")
-        run = os.path.join(runs, sorted(name for name in os.listdir(runs) if name[0].isdigit())[-1])
+        run = cases.newest_run(f"{self.folder}/rangescope-runs")
         with open(f"{run}/report.json", encoding="utf-8") as f:
             return json.load(f), done, run
 

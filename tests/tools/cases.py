@@ -147,6 +147,15 @@ def run(argv, **options):
                           text=True, errors="surrogateescape", timeout=PATIENCE_S, **options)
 
 
+def newest_run(runs):
+    """Of a folder of runs, by when they started: names have whole seconds, and process ids behind them."""
+    def started_ns(run):
+        with open(f"{run}/manifest.json", encoding="utf-8") as file:
+            return json.load(file)["start_unix_ns"]
+
+    return max((entry.path for entry in os.scandir(runs) if entry.name[0].isdigit()), key=started_ns)
+
+
 def profile(bin_dir, command, *options):
     """Profiles command and returns (the JSON report, the finished process)."""
     with tempfile.TemporaryDirectory(prefix="rangescope-test-") as folder:
