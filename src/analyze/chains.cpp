@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "model/measure.hpp"
+#include "model/table_row.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -92,15 +93,14 @@ void find_chains(Report& report) {
   std::vector<std::uint32_t> children(report.rows.size());
   for (const TableRow& row : report.rows)
     if (row.parent != model::kNone) ++children[row.parent];
-  const auto region_of = [&](const TableRow& row) -> const Region& {
-    return row.merged ? *row.merged : report.regions[row.members.front()];
-  };
   for (std::size_t row = 0; row + 1 < report.rows.size(); ++row) {
     if (children[row] != 1) continue;
     TableRow& outer = report.rows[row];
     const TableRow& inner = report.rows[row + 1];  // depth first
-    outer.joins_child = can_join(outer, region_of(outer), inner, region_of(inner)) &&
-                        same_numbers(region_of(outer), region_of(inner));
+    const Region& outer_region = model::region_of(report, outer);
+    const Region& inner_region = model::region_of(report, inner);
+    outer.joins_child = can_join(outer, outer_region, inner, inner_region) &&
+                        same_numbers(outer_region, inner_region);
   }
 }
 

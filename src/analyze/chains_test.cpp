@@ -6,6 +6,7 @@
 
 #include "analyze/analyze.hpp"
 #include "analyze/session_test.hpp"
+#include "model/table_row.hpp"
 
 namespace rangescope::analyze {
 namespace chains_test {
@@ -15,7 +16,7 @@ std::string text(model::Report report) {
   find_chains(report);
   std::string out;
   for (const model::TableRow& row : report.rows) {
-    const model::Region& region = row.merged ? *row.merged : report.regions[row.members.front()];
+    const model::Region& region = model::region_of(report, row);
     out += region.path.back() + (row.joins_child ? " > " : "\n");
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include "analyze/analyze.hpp"
 #include "analyze/session_test.hpp"
+#include "model/table_row.hpp"
 
 namespace rangescope::analyze {
 namespace rows_test {
@@ -12,7 +13,7 @@ namespace rows_test {
 std::string text(const model::Report& report) {
   std::string out;
   for (const model::TableRow& row : report.rows) {
-    const model::Region& region = row.merged ? *row.merged : report.regions[row.members.front()];
+    const model::Region& region = model::region_of(report, row);
     out += std::string(row.depth * 2, ' ') + region.path.back();
     if (row.siblings > 1) out += " x" + std::to_string(row.siblings);
     out += ": " + std::to_string(region.occurrences) + " of " +

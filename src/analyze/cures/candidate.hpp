@@ -75,6 +75,20 @@ template <class Fits>
 [[nodiscard]] std::string count_text(const Recording& recording, std::size_t count,
                                      std::string_view what);
 
+/// The first instances start up: compiling, capturing and tuning belong there.
+inline constexpr std::size_t kStartUpInstances = 2;
+
+/// What happens last in an instance of the first half of the loop is a long start-up.
+[[nodiscard]] inline bool is_late(const Recording& recording, std::size_t instance) {
+  return 2 * instance >= recording.instances().size();
+}
+
+[[nodiscard]] inline Ids kernels_with(const Recording& recording, bool KernelTraits::*trait) {
+  return works_that(recording, [&](Id work) {
+    return recording.is_kernel(work) && recording.traits(work).*trait;
+  });
+}
+
 using Family = void(const Recording& recording, Findings& findings);
 
 Family find_attention, find_cross_entropy, find_one_hot, find_normalization;  // patterns.cpp

@@ -11,8 +11,6 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-/// The first instances start up: capturing belongs there.
-constexpr std::size_t kCapturingAtStart = 2;
 constexpr std::size_t kFewestCapturing = 3;
 
 bool has_part(std::string_view name, std::string_view part) {
@@ -65,7 +63,7 @@ void find_graph_captures(const Recording& recording, Findings& findings) {
   const auto& instances = recording.instances();
   Ids operations;
   std::size_t capturing = 0, last_capturing = 0;
-  for (std::size_t index = kCapturingAtStart; index < instances.size(); ++index) {
+  for (std::size_t index = kStartUpInstances; index < instances.size(); ++index) {
     Ids of_instance = capturing_operations(recording, instances[index]);
     std::erase_if(of_instance, [&](Id id) { return findings.is_claimed(id); });
     const bool captures = std::ranges::any_of(
@@ -75,8 +73,7 @@ void find_graph_captures(const Recording& recording, Findings& findings) {
     last_capturing = index;
     append(operations, of_instance);
   }
-  const bool goes_on = 2 * last_capturing >= instances.size();
-  if (capturing < kFewestCapturing || !goes_on) return;
+  if (capturing < kFewestCapturing || !is_late(recording, last_capturing)) return;
   findings.claim(operations);
   const double capture_ns = recording.duration_ns(operations);
   Candidate candidate{

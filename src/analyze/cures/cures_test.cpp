@@ -17,8 +17,11 @@
 namespace rangescope::analyze::cures {
 namespace cures_test {
 
+using testing::h100;
 using testing::kMs;
 using testing::kUs;
+using testing::reference;
+using testing::replay_costs;
 using testing::Steps;
 using enum model::CopyKind;
 
@@ -60,27 +63,6 @@ constexpr const char* kDoubleMul =
 constexpr const char* kFp32Product = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128_ffma";
 constexpr const char* kUnaligned = "cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_align1>";
 constexpr std::uint32_t kLarge = 65536, kSmall = 8;
-
-model::Peaks h100() {
-  model::Peaks peaks;
-  peaks.match = {"GPU"};  // of a test's session
-  peaks.memory_bytes_per_s = 3.35e12;
-  peaks.host_link_bytes_per_s = 63e9;
-  peaks.flop_per_s = {{"fp32", 66.9e12}, {"tensor_tf32", 494.7e12}};
-  return peaks;
-}
-
-/// As conf/replay/costs.yaml has them.
-model::ReplayCosts replay_costs() {
-  return {{1'300, 1'300, 2'800}, {5'000, 3'000, 10'000}, {0.83, 0.76, 0.87}};
-}
-
-Reference reference() {
-  Reference reference;
-  reference.replay_costs = replay_costs();
-  reference.peaks = {h100()};
-  return reference;
-}
 
 std::set<std::string> cures_in(const Steps& steps) {
   const model::Peaks peaks = h100();

@@ -1,6 +1,5 @@
 // What the launching thread does in the loop that is no part of the step: it compiles again,
-// exports a profile, writes a checkpoint. Samples of its Python functions
-// show it.
+// exports a profile, writes a checkpoint. Samples of its Python functions show it.
 //
 // Files alone do not: torch.load is in the file of torch.save, and each call of a compiled model
 // passes through torch._dynamo, torch._functorch and torch._inductor. Frames are compiled in
@@ -19,8 +18,6 @@ namespace {
 
 /// Shorter stretches are what a framework does between two calls.
 constexpr std::int64_t kLongInterpreterStretch_ns = 100'000;
-/// The first instances start up: compiling and capturing belongs there.
-constexpr std::size_t kStartUpInstances = 2;
 constexpr std::size_t kFewestCulpritSamples = 3;
 
 struct Culprit {
@@ -82,11 +79,10 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
   return work;
 }
 
-/// What ends in the first half of the loop is a long start-up.
 bool goes_on(const Recording& recording, const Culprit& culprit, const SampledWork& work) {
   const bool is_repeated =
       work.instances >= culprit.fewest_instances && work.culprit_samples >= kFewestCulpritSamples;
-  return is_repeated && 2 * work.last_instance >= recording.instances().size();
+  return is_repeated && is_late(recording, work.last_instance);
 }
 
 void find_culprit(const Recording& recording, Findings& findings, const Culprit& culprit) {

@@ -28,9 +28,7 @@ void find_fp32_products(const Recording& recording, Findings& findings) {
   const double fp32 = peak(*recording.peaks(), "fp32");
   const double tf32 = peak(*recording.peaks(), "tensor_tf32");
   if (!(fp32 > 0) || tf32 <= fp32) return;
-  const Ids products = works_that(recording, [&](Id work) {
-    return recording.is_kernel(work) && recording.traits(work).on_fp32_units;
-  });
+  const Ids products = kernels_with(recording, &KernelTraits::on_fp32_units);
   if (products.empty()) return;
   // A small product does not come as near to the tensor cores' peak as to that of the FP32 units.
   constexpr double kFartherFromPeak = 1.5;
@@ -47,9 +45,7 @@ void find_fp32_products(const Recording& recording, Findings& findings) {
 }
 
 void find_unaligned_products(const Recording& recording, Findings& findings) {
-  const Ids products = works_that(recording, [&](Id work) {
-    return recording.is_kernel(work) && recording.traits(work).is_unaligned;
-  });
+  const Ids products = kernels_with(recording, &KernelTraits::is_unaligned);
   if (products.empty()) return;
   // 154 TFLOP/s of kernels with loads of single elements, 650 to 820 of aligned ones (H100).
   constexpr replay::Parameter kOfUnaligned{0.2, 0.15, 0.4};
@@ -66,9 +62,7 @@ void find_unaligned_products(const Recording& recording, Findings& findings) {
 /// Double is a choice in the kernels of a program of its own; PyTorch promotes to it what meets one
 /// float64 tensor, which NumPy makes by default.
 void find_doubles(const Recording& recording, Findings& findings) {
-  const Ids doubles = works_that(recording, [&](Id work) {
-    return recording.is_kernel(work) && recording.traits(work).is_double;
-  });
+  const Ids doubles = kernels_with(recording, &KernelTraits::is_double);
   const bool is_of_pytorch = std::ranges::any_of(
       doubles, [&](Id kernel) { return recording.is_named(kernel, "at::native"); });
   if (!is_of_pytorch) return;

@@ -10,11 +10,35 @@
 #include <vector>
 
 #include "analyze/cures/candidate.hpp"
+#include "analyze/options.hpp"
 #include "analyze/session_test.hpp"
+#include "model/peaks.hpp"
+#include "model/replay_costs.hpp"
 
 namespace rangescope::analyze::cures::testing {
 
 inline constexpr std::int64_t kUs = 1'000, kMs = 1'000'000;
+
+inline model::Peaks h100() {
+  model::Peaks peaks;
+  peaks.match = {"GPU"};  // of a test's session
+  peaks.memory_bytes_per_s = 3.35e12;
+  peaks.host_link_bytes_per_s = 63e9;
+  peaks.flop_per_s = {{"fp32", 66.9e12}, {"tensor_tf32", 494.7e12}};
+  return peaks;
+}
+
+/// As conf/replay/costs.yaml has them.
+inline model::ReplayCosts replay_costs() {
+  return {{1'300, 1'300, 2'800}, {5'000, 3'000, 10'000}, {0.83, 0.76, 0.87}};
+}
+
+inline Reference reference() {
+  Reference reference;
+  reference.replay_costs = replay_costs();
+  reference.peaks = {h100()};
+  return reference;
+}
 
 class Steps {
  public:

@@ -17,6 +17,7 @@
 #include "model/measure.hpp"
 #include "model/program.hpp"
 #include "model/range_expression.hpp"
+#include "model/table_row.hpp"
 
 namespace rangescope::analyze {
 namespace {
@@ -246,8 +247,7 @@ Case::Case(const model::Report& report, std::string_view named)
 }
 
 const model::Region& Case::region(std::size_t row) const {
-  const model::TableRow& at = report_.rows[row];
-  return at.merged ? *at.merged : report_.regions[at.members.front()];
+  return model::region_of(report_, report_.rows[row]);
 }
 
 std::optional<double> Case::gpu_busy_share() const {

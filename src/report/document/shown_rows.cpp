@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/table_row.hpp"
 #include "report/document/view.hpp"
 
 namespace rangescope::report {
@@ -11,10 +12,6 @@ namespace {
 
 using model::Region;
 using model::TableRow;
-
-const Region& region_of(const model::Report& report, const TableRow& row) {
-  return row.merged ? *row.merged : report.regions[row.members.front()];
-}
 
 /// "model (LlamaModel)" is "model": in a chain only the last module shows its type.
 std::string without_type(std::string label, const Region& region) {
@@ -43,9 +40,9 @@ std::vector<ShownRow> shown_rows(const model::Report& report) {
   std::int64_t siblings = 1;
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     const TableRow& row = report.rows[i];
-    const Region& region = region_of(report, row);
+    const Region& region = model::region_of(report, row);
     const bool is_top = row.parent == model::kNone;
-    const Region* above = is_top ? nullptr : &region_of(report, report.rows[row.parent]);
+    const Region* above = is_top ? nullptr : &model::region_of(report, report.rows[row.parent]);
     if (chain.joined.empty() && !is_top) {
       chain.parent = shown_as[row.parent];
       chain.depth = shown[chain.parent].depth + 1;
