@@ -507,10 +507,29 @@ class CpuReader {
         [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
     if (count < 20 || count * 100 <= cpu_.samples.size())
       return;  // a few, or one in a hundred, move nothing
-    lose("cpu_chains_cut", count,
-         fmt::format("{} of {} do not reach the thread's start (followed by {}).", count,
-                     base::counted(cpu_.samples.size(), "call chain"),
-                     cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding));
+    std::string detail = fmt::format("{} of {} do not reach the thread's start (followed by {}).",
+                                     count, base::counted(cpu_.samples.size(), "call chain"),
+                                     cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding);
+    if (2 * count_cut_in_made_code() > count)
+      detail +=
+          " Most end in code made at run time: keep frame pointers there "
+          "(java -XX:+PreserveFramePointer).";
+    lose("cpu_chains_cut", count, std::move(detail));
+  }
+
+  /// Samples whose outermost known function is in memory without a file.
+  [[nodiscard]] std::uint64_t count_cut_in_made_code() const {
+    std::vector<bool> is_made(cpu_.stacks.size());
+    for (std::size_t s = 0; s < cpu_.stacks.size(); ++s) {
+      const model::CpuStack& stack = cpu_.stacks[s];
+      if (stack.parent == kNone) continue;
+      const std::string_view module = session_.strings.view(cpu_.frames[stack.frame].module);
+      is_made[s] = is_cut(stack.parent) ? module.starts_with("//") : is_made[stack.parent];
+    }
+    return static_cast<std::uint64_t>(
+        std::ranges::count_if(cpu_.samples, [&](const model::CpuSample& sample) {
+          return sample.stack != kNone && is_made[sample.stack];
+        }));
   }
   /// A thread's first sample comes when it has used as much of the CPU as lies between two.
   void tell_short_threads() {

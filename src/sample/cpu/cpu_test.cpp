@@ -94,6 +94,21 @@ TEST(Space, ANewMappingTakesThePlaceOfWhatWasThere) {
   EXPECT_NE(&modules.find("//a", 2), &a);  // memory without a file is a process's own
 }
 
+// Of a process that had ended when we came to it; in a container its path is not ours.
+TEST(Modules, AFileThatCouldNotBeOpenedIsTriedAgainForTheNextProcess) {
+  const auto file =
+      std::filesystem::temp_directory_path() / ("rangescope-mapped-" + std::to_string(::getpid()));
+  const auto pid = static_cast<std::uint32_t>(::getpid());
+  Modules modules;
+  EXPECT_EQ(modules.find(file.string(), pid + 1).tables(), nullptr);
+  std::filesystem::copy_file("/proc/self/exe", file);
+  EXPECT_EQ(modules.find(file.string(), pid + 1).tables(), nullptr);
+  const bool is_opened = modules.find(file.string(), pid).tables() != nullptr;
+  EXPECT_EQ(is_opened, has_tables());
+  EXPECT_EQ(modules.all().size(), 1u);
+  std::filesystem::remove(file);
+}
+
 /// The file that holds a function of this process, and where in it.
 struct Here {
   explicit Here(const void* function) {

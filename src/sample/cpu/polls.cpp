@@ -15,6 +15,8 @@ namespace rangescope::sample::cpu {
 namespace {
 
 constexpr std::int64_t kLook_ns = 40'000'000;  // for new processes and threads
+/// Mappings are read again and again, ever less often: some programs load Python late.
+constexpr std::int64_t kFirstMapsPause_ns = 100'000'000, kMostMapsPause_ns = 30'000'000'000;
 /// The time of a thread that runs is counted up at the kernel's ticks only.
 constexpr std::int64_t kTick_ns = 10'000'000;
 /// A thread that ran for so many intervals, and slept at each turn, is sampled without its Python
@@ -62,12 +64,14 @@ void Polls::look(Sink& sink, std::int64_t now_ns) {
     Process& process = at->second;
     if (added && !first) sink.forked(task, now_ns);
     if (added || name != process.name) {
-      process = {name, 3, 0};
+      process = {name};
       sink.named(task, name, true);
     }
-    if (process.maps_left > 0 && now_ns >= process.maps_at_ns) {
+    if (now_ns >= process.maps_at_ns) {
       maps_of(member.pid, [&](const Mapped& mapped) { sink.mapped(mapped); });
-      process.maps_at_ns = now_ns + (process.maps_left-- == 3 ? 100'000'000 : 1'000'000'000);
+      process.maps_pause_ns =
+          std::clamp(2 * process.maps_pause_ns, kFirstMapsPause_ns, kMostMapsPause_ns);
+      process.maps_at_ns = now_ns + process.maps_pause_ns;
     }
     for (const std::uint32_t tid : threads_of(member.pid)) {
       const auto [thread, came] = threads_.try_emplace(tid);

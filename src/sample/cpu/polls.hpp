@@ -26,8 +26,8 @@ class Polls {
  private:
   struct Process {
     std::string name;
-    int maps_left = 3;  ///< libraries come after the start
-    std::int64_t maps_at_ns = 0;
+    std::int64_t maps_at_ns = 0;     ///< libraries come after the start
+    std::int64_t maps_pause_ns = 0;  ///< since they were read last
   };
   struct Thread {
     std::uint32_t pid = 0;

@@ -43,10 +43,14 @@ int minor_of(std::string_view path) {
 
 }  // namespace
 
-std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std::string& why) {
+std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unread& unread) {
+  const Module* module = nullptr;
   const auto unreadable = [&] {
-    why = "the memory of a Python cannot be read (process_vm_readv: " +
-          std::string(std::strerror(errno)) + ")";
+    const bool has_ended = errno == ESRCH, is_not_mapped_yet = errno == EFAULT;
+    if (has_ended || is_not_mapped_yet) return nullptr;
+    unread = {"the memory of a Python cannot be read (process_vm_readv: " +
+                  std::string(std::strerror(errno)) + ")",
+              module};
     return nullptr;
   };
   for (const auto& [start, area] : space.areas()) {
@@ -59,6 +63,7 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
                          loop = tables.symbol("_PyEval_EvalFrameDefault");
     if (runtime.address == 0 || loop.address == 0)
       continue;  // the program of a Python whose code is in its library
+    module = area.module;
     const std::uint64_t bias = start - tables.address_of(area.offset);
     std::unique_ptr<Python> python(new Python);
     python->pid_ = pid;
@@ -84,8 +89,9 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, std:
     python->version_ = "3." + std::to_string(minor);
     namespace known = wire::cpython;
     if (minor < known::kFirst || minor > known::kLast) {
-      why = "Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) +
-            " is not known";
+      unread = {"Python " + (minor == 0 ? std::string("of an unknown version") : python->version_) +
+                    " is not known",
+                module};
       return nullptr;
     }
     if (minor >= known::kFirstThatPublishes) {

@@ -45,10 +45,15 @@ struct PythonFrame {
 
 class Python {
  public:
-  /// The Python in a process; null where there is none, or not yet. `why`: there is one that cannot
-  /// be read.
+  /// A Python that cannot be read: why, and the file of its interpreter. A program may be linked to
+  /// that without running Python.
+  struct Unread {
+    std::string why;
+    const Module* module = nullptr;
+  };
+  /// The Python in a process; null where there is none, or not yet, or one that is `unread`.
   [[nodiscard]] static std::unique_ptr<Python> find(const Space& space, std::uint32_t pid,
-                                                    std::string& why);
+                                                    Unread& unread);
 
   /// Lines of all frames from now on, not of the innermost alone.
   void ask_for_all_lines() { all_lines_ = true; }

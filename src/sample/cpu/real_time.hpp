@@ -1,6 +1,7 @@
 // Real-time priority for a thread that answers the kernel at once, with a watchdog: when the thread
-// stays at one piece of work for longer than kMost, another thread takes the priority away for
-// good. A real-time thread that never ends would starve the program that it measures.
+// stays at one piece of work for longer than kMost, another thread takes the priority away until it
+// is done, and after kMostTimes for good. A real-time thread that never ends would starve the
+// program that it measures.
 #pragma once
 
 #include <pthread.h>
@@ -16,6 +17,7 @@ namespace rangescope::sample::cpu {
 class RealTime {
  public:
   static constexpr std::chrono::milliseconds kMost{250};
+  static constexpr int kMostTimes = 8;
   /// For the calling thread. Without the right to it (root), it asks for short turns, which come
   /// sooner (Linux 6.12).
   RealTime();

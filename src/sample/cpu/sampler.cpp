@@ -45,6 +45,10 @@ std::uint64_t as_number(Kind kind) {
   return static_cast<std::uint64_t>(kind);
 }
 
+void note(std::vector<std::string>& list, const std::string& text) {
+  if (list.size() < 16 && std::ranges::find(list, text) == list.end()) list.push_back(text);
+}
+
 }  // namespace
 
 bool is_in_time(const Sample& sample, std::int64_t now_ns) {
@@ -110,6 +114,7 @@ void Sampler::named(const Task& task, std::string_view name, bool exec) {
   if (exec) {
     exec_ns_ = now_ns();
     owner.python.reset();
+    owner.unread_python = {};
     owner.look_again_ns = 0;
     owner.space.clear();
     owner.name = name;
@@ -299,17 +304,23 @@ void Sampler::find_python(Process& process, std::uint32_t pid, std::int64_t now_
   const std::int64_t old_ns = now_ns - exec_ns_;
   process.look_again_ns =
       now_ns + (old_ns < 2'000'000'000 ? 20'000'000 : 200'000'000);  // it may not have begun
-  std::string why;
-  process.python = Python::find(process.space, pid, why);
-  const auto note = [](std::vector<std::string>& list, const std::string& text) {
-    if (list.size() < 16 && std::ranges::find(list, text) == list.end()) list.push_back(text);
-  };
-  if (!why.empty()) {
-    note(python_unread_, why);
-    process.look_again_ns = INT64_MAX;
-  }
+  process.python = Python::find(process.space, pid, process.unread_python);
+  if (!process.unread_python.why.empty()) process.look_again_ns = INT64_MAX;
   prompt_ |= process.python != nullptr;
   if (process.python) note(python_versions_, process.python->version());
+}
+
+void Sampler::note_unread_python(Process& process, const Sample& sample) {
+  const Python::Unread& unread = process.unread_python;
+  if (unread.module == nullptr) return;
+  const bool has_chain = sample.registers || !sample.chain.empty();  // not where /proc is read
+  const bool runs_it = std::ranges::any_of(unwound_.addresses, [&](std::uint64_t address) {
+    const Area* area = process.space.find(address);
+    return area != nullptr && area->module == unread.module;
+  });
+  if (has_chain && !runs_it) return;
+  note(python_unread_, unread.why);
+  process.unread_python.module = nullptr;
 }
 
 void Sampler::read_python(Process& process, std::uint32_t pid, Thread& thread, std::uint32_t tid,
@@ -411,6 +422,7 @@ void Sampler::sample(const Sample& sample) {
     prompt_ = true;
     if (in_time) unwind_further(owner.space, sample);
   }
+  note_unread_python(owner, sample);
   if (owner.python && !python_.empty()) go_back_to_sample(sample, *owner.python, in_time);
   std::uint32_t stack = stack_of(owner);
   python_due_ += unread_ || !python_.empty() ? 1 : 0;

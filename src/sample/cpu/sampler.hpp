@@ -90,6 +90,7 @@ class Sampler final : public Sink {
     std::string name;
     std::uint32_t own_pid = 0;  ///< in its own namespace
     std::unique_ptr<Python> python;
+    Python::Unread unread_python;    ///< until it is seen to run, and noted
     std::int64_t look_again_ns = 0;  ///< for a Python
     bool main_ended = false;
     std::uint32_t parent_pid = 0;
@@ -133,6 +134,8 @@ class Sampler final : public Sink {
   std::uint32_t native_frame(const Place& place);
   std::uint32_t below(std::uint32_t parent, std::uint32_t frame);
   std::uint32_t python_frame(const PythonCode& code, std::uint32_t line);
+  /// Notes a Python that cannot be read, where the chain of a sample is in its interpreter.
+  void note_unread_python(Process& process, const Sample& sample);
   /// Looks whether the process is a Python, now and then.
   void find_python(Process& process, std::uint32_t pid, std::int64_t now_ns);
   /// Reads the Python frames of a thread into `python_`, where there are any.

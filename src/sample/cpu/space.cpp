@@ -19,7 +19,10 @@ Module& Modules::find(std::string_view path, std::uint32_t pid) {
   const bool file = path.starts_with('/') && !path.starts_with("//");
   const bool shared = file || path == "[vdso]";
   std::string key = shared ? std::string(path) : std::string(path) + '\n' + std::to_string(pid);
-  if (const auto known = by_name_.find(key); known != by_name_.end()) return *known->second;
+  if (const auto known = by_name_.find(key); known != by_name_.end()) {
+    if (file) known->second->mapped_by(pid);
+    return *known->second;
+  }
   if (crowded()) {
     if (const auto rest = by_name_.find(kRest); rest != by_name_.end()) return *rest->second;
     key = path = kRest;

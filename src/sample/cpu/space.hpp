@@ -24,6 +24,12 @@ struct Module {
   /// chain. Null for none.
   [[nodiscard]] Tables* tables();
   [[nodiscard]] const Tables* opened() const { return tables_.get(); }
+  /// Another process maps it. What could not be opened by way of one that has ended is tried again.
+  void mapped_by(std::uint32_t another_pid) {
+    if (tables_ != nullptr || pid == another_pid) return;
+    pid = another_pid;
+    tried_ = false;
+  }
   [[nodiscard]] bool file() const { return path.starts_with('/') && !path.starts_with("//"); }
 
  private:

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kMostSought = 8 << 10;
 constexpr int kMostTrials = 16;
+/// clone3() and start_thread() of glibc.
+constexpr std::size_t kFramesOfAThreadsStart = 2;
 
 class Walk {
  public:
@@ -118,7 +120,8 @@ class Walk {
 
   /// Code that was made at run time has neither tables nor a frame pointer: its caller is the first
   /// place of the stack that holds a return address into a file's code, and from where the chain
-  /// reaches its begin.
+  /// reaches its begin. Where that is the thread's start itself (Java's main thread), the functions
+  /// in between were passed over.
   void seek_caller(Unwound& out, std::uint32_t depth) const {
     Unwound rest;
     std::uint64_t back = 0;
@@ -136,6 +139,7 @@ class Walk {
       rest = {};
       trial.run(rest, true, depth + 1);
       if (rest.cut || rest.addresses.size() < 2) continue;
+      if (rest.addresses.size() <= kFramesOfAThreadsStart) break;
       append(out, rest);
       return;
     }

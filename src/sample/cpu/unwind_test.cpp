@@ -199,6 +199,22 @@ TEST_F(Unwinding, WhatBeginsAContextIsNamedByItsFirstByte) {
             (std::vector<std::uint64_t>{address(in_early_return), address(planted)}));
 }
 
+// Java's main thread: between compiled code and the thread's start are functions of the
+// interpreter.
+TEST_F(Unwinding, CodeMadeAtRunTimeIsNotPutRightBelowTheThreadsStart) {
+  const auto* made_code = reinterpret_cast<const char*>(0x1010);
+  space_.map({0x1000, 0x2000, 0, &modules_.find("//anon", 1)});
+  const std::uint64_t caller = address(behind_early_return) + 1;
+  const Unwound known = from(made_code, {7, caller, 1, caller, 1, begin_});
+  EXPECT_FALSE(known.cut);
+  EXPECT_TRUE(known.guessed);
+  EXPECT_EQ(known.addresses,
+            (std::vector<std::uint64_t>{0x1010, caller - 1, caller - 1, begin_ - 1}));
+  const Unwound start = from(made_code, {7, caller, 1, begin_});
+  EXPECT_TRUE(start.cut);
+  EXPECT_EQ(start.addresses, std::vector<std::uint64_t>{0x1010});
+}
+
 TEST_F(Unwinding, AFramePointerOfZeroEndsCodeWithoutTables) {
   const std::uint64_t first = address(without_tables) + 1;
   EXPECT_FALSE(from(in_early_return, {first}).cut);

@@ -176,9 +176,9 @@ class Dumper {
       space_.map({mapped.start, mapped.start + mapped.length, mapped.offset,
                   &modules_.find(mapped.path, mapped.pid)});
     });
-    std::string why;
-    if (out_.target.unread.empty()) python_ = Python::find(space_, pid_, why);
-    if (!why.empty()) out_.notes.push_back(why);
+    Python::Unread unread;
+    if (out_.target.unread.empty()) python_ = Python::find(space_, pid_, unread);
+    if (!unread.why.empty()) out_.notes.push_back(unread.why);
     if (!out_.target.unread.empty()) out_.notes.push_back(out_.target.unread);
     if (python_) {
       out_.python = python_->version();
