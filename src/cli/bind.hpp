@@ -64,6 +64,13 @@ struct ReportChoice {
 [[nodiscard]] base::Result<void> check_destination(const ReportChoice& choice, int fd);
 /// --json, which every command that prints numbers takes
 void bind_json(const Arguments& app, std::string& format);
+/// A format as -f names it, and the file extension of -o that chooses it.
+struct FormatName {
+  std::string_view name, extension;
+};
+/// -f and --json; without either the file extension of -o decides.
+void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
+                 ReportChoice& choice);
 /// -f, --json, -o, --depth, --sort, --top, --columns, --explain, --color, --width
 void bind_report(const Arguments& app, ReportChoice& choice);
 

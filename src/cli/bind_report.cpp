@@ -26,7 +26,7 @@ void bind_json(const Arguments& app, std::string& format) {
 }
 
 /// A name without an ending is of a table, as is a log; report.v2 has none.
-void check_ending(const std::string& to) {
+void check_ending(const std::string& to, const std::vector<FormatName>& formats) {
   const std::string ending = std::filesystem::path(to).extension().string();
   const bool letters =
       ending.size() > 1 && std::all_of(ending.begin() + 1, ending.end(),
@@ -35,8 +35,7 @@ void check_ending(const std::string& to) {
       to.starts_with("/dev/"))
     return;
   std::vector<std::string> known;
-  for (const auto& exporter : report::exporters())
-    known.push_back("." + std::string(exporter.extension));
+  for (const FormatName& format : formats) known.push_back("." + std::string(format.extension));
   refuse("--output", "no format has the file extension '" + base::printable(ending) + "'",
          "Use one of " + base::join(known, " ") + ", or name the format: -f table");
 }
@@ -49,6 +48,45 @@ void check_removed_ending(const std::string& to) {
     if (hint.empty()) continue;
     refuse("--output", "no format has the file extension '" + base::printable(ending) + "'", hint);
   }
+}
+
+/// Endings that people expect, and no report has.
+void check_office_ending(const std::string& to) {
+  for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"}) {
+    if (!to.ends_with(ending)) continue;
+    const bool is_sheet = ending == ".xlsx" || ending == ".ods";
+    refuse("--output", "there is no output format " + std::string(ending),
+           is_sheet ? "Write -o report.csv and open that file"
+                    : "Write -o report.html and print the page");
+  }
+}
+
+void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
+                 ReportChoice& choice) {
+  std::vector<std::string> names;
+  for (const FormatName& format : formats) names.emplace_back(format.name);
+  app.add_option("-f,--format", choice.format).type_name(base::join(names, "|"));
+  bind_json(app, choice.format);
+  app.when_parsed([app, formats, names, &choice] {
+    check_office_ending(choice.to);
+    if (!app.results("--format").empty() || !app.results("--json").empty()) return;
+    check_removed_ending(choice.to);
+    std::size_t longest = 0;  // x.speedscope.json is speedscope's
+    for (const FormatName& format : formats) {
+      const std::string_view ending = format.extension;
+      if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending))) continue;
+      longest = ending.size();
+      choice.format = format.name;
+    }
+    if (longest > 0) return;
+    const auto dot = choice.to.rfind('.');
+    const auto named = std::ranges::find(names, choice.to.substr(dot + 1));
+    if (dot != std::string::npos && named != names.end()) {  // x.perfetto
+      choice.format = *named;
+      return;
+    }
+    check_ending(choice.to, formats);
+  });
 }
 
 /// --columns a,b --columns c
@@ -64,35 +102,11 @@ void bind_columns(const Arguments& app, std::vector<std::string>& columns) {
 
 void bind_report(const Arguments& command, ReportChoice& choice) {
   const Arguments app = command.under("Report");
-  std::vector<std::string> formats;
-  for (const auto& exporter : report::exporters()) formats.emplace_back(exporter.name);
-  app.add_option("-f,--format", choice.format).type_name(base::join(formats, "|"));
-  bind_json(app, choice.format);
+  std::vector<FormatName> formats;
+  for (const auto& exporter : report::exporters())
+    formats.push_back({exporter.name, exporter.extension});
+  bind_format(app, formats, choice);
   bind_destination(app, choice);
-  app.when_parsed([app, formats, &choice] {
-    for (const std::string_view ending : {".pdf", ".png", ".jpg", ".svg", ".docx", ".xlsx", ".ods"})
-      if (choice.to.ends_with(ending))
-        refuse("--output", "there is no output format " + std::string(ending),
-               ending == ".xlsx" || ending == ".ods" ? "Write -o report.csv and open that file"
-                                                     : "Write -o report.html and print the page");
-    if (!app.results("--format").empty() || !app.results("--json").empty()) return;
-    check_removed_ending(choice.to);
-    std::size_t longest = 0;  // x.speedscope.json is speedscope's
-    for (const auto& exporter : report::exporters()) {
-      const std::string_view ending = exporter.extension;
-      if (ending.size() <= longest || !choice.to.ends_with("." + std::string(ending))) continue;
-      longest = ending.size();
-      choice.format = exporter.name;
-    }
-    const auto named =
-        std::find(formats.begin(), formats.end(), choice.to.substr(choice.to.rfind('.') + 1));
-    if (longest == 0 && named != formats.end() &&
-        choice.to.find('.') != std::string::npos) {  // x.perfetto
-      choice.format = *named;
-      return;
-    }
-    if (longest == 0) check_ending(choice.to);
-  });
   app.add_count("--depth", choice.style.depth);
   app.add_option("--sort", choice.style.sort);
   app.add_count("--top", choice.style.top);

@@ -23,11 +23,11 @@ class Compare final : public Subcommand {
     app.under("Comparison").add_option("--alpha", options_.alpha).between(0.0001, 0.5);
     choice_.style.top = 30;
     choice_.style.top_kernels = 10;
-    std::vector<std::string> formats;
-    for (const auto& format : report::comparison_formats()) formats.emplace_back(format.name);
+    std::vector<FormatName> formats;
+    for (const auto& format : report::comparison_formats())
+      formats.push_back({format.name, format.extension});
     const Arguments report = app.under("Report");
-    report.add_option("-f,--format", choice_.format).type_name(base::join(formats, "|"));
-    bind_json(app, choice_.format);
+    bind_format(report, formats, choice_);
     bind_destination(app, choice_);
     report.add_count("--top", choice_.style.top);
     report.add_option("--cpu", choice_.style.cpu);
@@ -39,6 +39,7 @@ class Compare final : public Subcommand {
     TRY(finish_comparison(options_, renames_));
     options_.in_turns = turns_ > 0;
     TRY(check_words());
+    TRY(check_destination(choice_, STDOUT_FILENO));
     if (options_.in_turns) sides_ = TRY(measure_in_turns(program_, turns_, from_.root));
     std::vector<model::Side> sides;
     for (const std::string& written : sides_) {

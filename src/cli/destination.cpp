@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/progress.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "cli/app.hpp"
 #include "config/metric_groups.hpp"
 #include "profile/captures.hpp"
@@ -208,7 +209,12 @@ base::Result<void> write_to(
   const auto exporter = report::find_exporter(choice.format);
   const bool guard =
       exporter && (*exporter)->kind == report::Exporter::Kind::kSheet && !choice.raw_cells;
-  return whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice));
+  TRY(whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice)));
+  std::error_code error;
+  const auto size = std::filesystem::file_size(choice.to, error);
+  const std::string size_text = error ? "" : " (" + base::format_bytes(size) + ")";
+  base::info("wrote " + base::printable(choice.to) + size_text);
+  return {};
 }
 
 base::Result<void> write_report(const profile::Analyzed& analyzed, const ReportChoice& choice,

@@ -58,7 +58,7 @@ def main():
         for name in ("zoo", "work"):
             subprocess.run([os.path.join(BIN, "rangescope"), "report", f"tests/golden/nsys/{name}.sqlite",
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True, cwd=ROOT)  # the page shows the path
-        for name, run in (("python", "native-cpu/python"), ("modules", "native-gpu/modules-graph")):
+        for name, run in (("python", "native-cpu/python"), ("alone", "native-cpu/no-ranges"), ("modules", "native-gpu/modules-graph")):
             subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden", run),
                             "-f", "html", "-o", os.path.join(folder, name + ".html")], check=True)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(ROOT, "tests/golden/savings/copies"), "--what-if", "copies=overlapped",
@@ -72,6 +72,8 @@ def main():
         simulate.simulate(os.path.join(folder, "job"), 4, "straggler", count=8, steps=20)
         subprocess.run([os.path.join(BIN, "rangescope"), "report", os.path.join(folder, "job"), "-f", "html", "-o", os.path.join(folder, "job.html")], check=True)
         comparison(folder)
+        slower = [os.path.join(ROOT, "tests/golden/slower", name) for name in ("before.json", "after.json")]
+        subprocess.run([os.path.join(BIN, "rangescope"), "compare", *slower, "-o", os.path.join(folder, "slower.html")], check=True)
         subprocess.run([os.path.join(BIN, "make_pages"), folder, "100000", "html"], check=True)
         argv = ["node", os.path.join(ROOT, "tests/browser/page.mjs"), os.path.join(ROOT, "web/node_modules/playwright-core"),
                 shutil.which("chromium"), folder, *sys.argv[3:]]

@@ -1,6 +1,6 @@
 // Drives a Chromium over reports, as a reader would. Usage: node page.mjs PLAYWRIGHT CHROMIUM FOLDER [SHOTS]
 //
-// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, modules.html, ncu.html, what_if.html, cures.html, hostile.html, roofline.html, memory.html, big.html, comparison.html, flame.html. Prints a line
+// FOLDER holds pages made by browser.py: job.html, ranks.html, zoo.html, work.html, python.html, alone.html, modules.html, ncu.html, what_if.html, cures.html, hostile.html, roofline.html, memory.html, big.html, comparison.html, slower.html, flame.html. Prints a line
 // `pass|fail <case> [why]` for each case. Any error of a page and any request to the network fails the case.
 import { createRequire } from 'node:module';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -158,6 +158,31 @@ check('the verdict comes first and links to its region', 'work.html', async (pag
   expect(await page.locator('#distribution canvas').count() === 1, 'distribution');
 });
 const width = (element) => element.evaluate((piece) => piece.getBoundingClientRect().width);
+check('the heading is the command, and the line below it has time, CPU, memory and machine', 'alone.html', async (page) => {
+  equal(await page.textContent('h1'), '/usr/bin/python3 report.py', 'heading');
+  const facts = await page.textContent('#facts');
+  for (const fact of ['1.653 s', 'CPU 667.3 ms', '0.40 CPUs used', 'peak memory 17.11 MiB']) expect(facts.includes(fact), `${fact}: ${facts}`);
+  expect((await page.title()).startsWith('/usr/bin/python3 report.py'), await page.title());
+}, { reads: true });
+check('one region: the flame graph follows the verdict, and nothing is empty', 'alone.html', async (page) => {
+  equal((await page.locator('h2').allTextContents()).slice(0, 3), ['Verdict', 'On the CPU', 'Regions'], 'parts');
+  const box = await page.locator('.flame').boundingBox();
+  expect(box.y < 900, `the flame graph begins at ${box.y}`);
+  equal(await page.locator('#h-icicle, #h-kernels, #h-timeline, #search, #outside').count(), 0, 'empty parts');
+  equal(await page.locator('#on-cpu summary, #cpu ~ details > summary').allTextContents(), ['Functions of the program', 'Waits'], 'tables');
+  expect((await page.textContent('#cpu ~ details')).includes('parse (report.py:2)'), 'its functions');
+}, { size: { width: 1400, height: 900 }, reads: true });
+check('what a line saves is a bar at its right', 'work.html', async (page) => {
+  const claim = await page.locator('.verdict li .words').first().boundingBox(), saves = await page.locator('.verdict li .saving').first().boundingBox();
+  expect(saves.x > claim.x + claim.width - 1, `${claim.x} + ${claim.width}, ${saves.x}`);
+  const part = await page.locator('.saving-track span').first().evaluate((span) => parseFloat(span.style.width));
+  expect(part > 11 && part < 11.5, `${part} % of the run`);
+  equal(await page.locator('.verdict li').last().locator('.saving').count(), 0, 'a line that saves nothing has none');
+}, { size: { width: 1400, height: 900 }, reads: true });
+check('shares have bars', 'work.html', async (page) => {
+  const bars = await page.locator('td.share').evaluateAll((all) => Object.fromEntries(all.map((cell) => [cell.textContent, parseFloat(getComputedStyle(cell, '::after').width)])));
+  expect(Math.abs(bars['84.4 %'] / bars['12.7 %'] - 84.4 / 12.7) < 0.2, JSON.stringify(bars));
+}, { size: { width: 1400, height: 900 }, reads: true });
 check('what if: bars of the run and of regions, and a click leads to the region', 'what_if.html', async (page) => {
   equal(await page.locator('#what-if li code').allTextContents(), ['copies=overlapped', 'region:loop=0.9'], 'as it was asked');
   const said = await page.locator('#what-if .predicted-words').allTextContents();
@@ -186,18 +211,18 @@ check('cures: a claim, its bar with an interval, what to try, and a click leads 
   equal((await selectedName(page)).length, 1, 'selected');
 });
 for (const size of [{ width: 390, height: 844 }, { width: 800, height: 900 }, { width: 1400, height: 900 }]) {
-  check(`what if: fits ${size.width} px, and axe finds nothing serious`, 'what_if.html', async (page) => {
+  check(`what if: fits ${size.width} px, and axe finds nothing`, 'what_if.html', async (page) => {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(wide <= size.width, `${wide} px`);
-    await findsNothingSerious(page, 'light');
+    await findsNothing(page, 'light');
     if (shots) await page.screenshot({ path: join(shots, `what-if-${size.width}.png`), clip: { x: 0, y: 0, ...size } });
     await page.click('#theme');
-    await findsNothingSerious(page, 'dark');
+    await findsNothing(page, 'dark');
   }, { size });
-  check(`cures: fit ${size.width} px, and axe finds nothing serious`, 'cures.html', async (page) => {
+  check(`cures: fit ${size.width} px, and axe finds nothing`, 'cures.html', async (page) => {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(wide <= size.width, `${wide} px`);
-    await findsNothingSerious(page, 'light');
+    await findsNothing(page, 'light');
     if (shots) await page.screenshot({ path: join(shots, `cures-${size.width}.png`), clip: { x: 0, y: 0, ...size } });
   }, { size });
 }
@@ -361,22 +386,22 @@ check('numbers are those of the terminal', 'work.html', async (page) => {
   for (const text of ['12.7 %', '844.5 ms', '27.35 ms', '85.07 ms', '3,696']) expect(terminal.includes(text) && row.includes(text), `${text}: ${terminal} | ${row}`);
 }, { reads: true });
 const axeSource = readFileSync(axe, 'utf8');
-async function findsNothingSerious(page, scheme) {
+async function findsNothing(page, scheme) {
   await settle(page);
   const cdp = await context.newCDPSession(page);  // evaluated from outside: the page allows no script but its own
   await cdp.send('Runtime.evaluate', { expression: axeSource });
   const { result } = await cdp.send('Runtime.evaluate', { expression: `axe.run(document, { resultTypes: ['violations'] }).then((found) => JSON.stringify(found.violations
-    .filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id + ' ' + v.nodes.length + ' ' + v.nodes[0].target + ' ' + (v.nodes[0].any[0]?.message ?? ''))))`, awaitPromise: true, returnByValue: true });
+    .map((v) => v.id + ' ' + v.nodes.length + ' ' + v.nodes[0].target + ' ' + (v.nodes[0].any[0]?.message ?? ''))))`, awaitPromise: true, returnByValue: true });
   equal(JSON.parse(result.value), [], `findings, ${scheme}`);
 }
-for (const file of ['work.html', 'python.html', 'job.html', 'roofline.html', 'ncu.html', 'memory.html', 'comparison.html', 'flame.html']) {
-  check(`axe finds nothing serious: ${file}, light and dark`, file, async (page) => {
-    await findsNothingSerious(page, 'light');
+for (const file of ['work.html', 'python.html', 'alone.html', 'job.html', 'roofline.html', 'ncu.html', 'memory.html', 'comparison.html', 'flame.html']) {
+  check(`axe finds nothing: ${file}, light and dark`, file, async (page) => {
+    await findsNothing(page, 'light');
     const light = await back(page);
     if (await page.locator('#theme').count() > 0) await page.click('#theme');  // dark, without a second load
     else await open(page, file, 'dark');
     expect(await back(page) !== light, 'dark');
-    await findsNothingSerious(page, 'dark');
+    await findsNothing(page, 'dark');
   });
 }
 check('memory: use over time, and whose the peak is', 'memory.html', async (page) => {
@@ -564,6 +589,12 @@ check('comparison: the flame graph fits a narrow screen', 'flame.html', async (p
   expect(wide <= 390, `${wide} px`);
   if (shots) await page.screenshot({ path: join(shots, 'flame-390.png'), fullPage: true });
 }, { size: { width: 390, height: 844 } });
+check('comparison: the answer is large and has the colour of its changes', 'slower.html', async (page) => {
+  const style = (place) => page.locator(place).first().evaluate((e) => [getComputedStyle(e).color, parseFloat(getComputedStyle(e).fontSize)]);
+  const [color, size] = await style('.answer.more');
+  equal(color, (await style('td.more'))[0], 'as its changes in the tables');
+  expect(size > 1.3 * (await style('body'))[1], `${size} px`);
+}, { reads: true });
 check('comparison: dark, and nothing wider than 360 px', 'comparison.html', async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(wide <= 360, `${wide} px`);

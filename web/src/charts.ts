@@ -3,7 +3,7 @@ import { LineChart, ScatterChart } from 'echarts/charts';
 import { AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent } from 'echarts/components';
 import * as echarts from 'echarts/core';
 import { CanvasRenderer } from 'echarts/renderers';
-import { data, name, onSelect, pathText, Point, Region, scopeOf, select, selected } from './data';
+import { data, onSelect, pathText, Point, Region, scopeOf, select, selected } from './data';
 import { counted, el, onTheme, si, time, token } from './format';
 
 echarts.use([LineChart, ScatterChart, AriaComponent, DataZoomComponent, GridComponent, LegendComponent, TooltipComponent, CanvasRenderer]);
@@ -101,13 +101,12 @@ export function distribution(): HTMLElement {
       series: [dots('wall', wall, token('--mark')), { ...dots('first', first, token('--warn')), symbol: 'diamond', symbolSize: 11 }, ...(busy.length ? [dots('GPU busy', busy, token('--accent'))] : [])],
     };
   });
-  const none = el('p', { class: 'dim' });
+  const none = el('p', { class: 'dim' }, 'Select a region to see its occurrences over time.');
   const root = el('div', {}, none, c.box);
   const update = (): void => {
     const some = (selected?.samples?.length ?? 0) > 3;
     c.box.hidden = !some;
-    none.hidden = some;
-    none.textContent = selected ? `${name(selected)} has fewer than two occurrences with a time of their own.` : 'Select a region to see its occurrences over time.';
+    none.hidden = some || selected !== null;
     if (some) c.draw();
   };
   onSelect(update);

@@ -38,15 +38,18 @@ export interface Timeline { duration: number; items: number; lanes: Lane[]; name
 export type CpuPart = [string, string, number, number | null];
 export interface CpuRegion { id: number; samples: number; split: CpuPart[]; parts: CpuPart[]; stacks: number[] }
 export interface Cpu { interval_ns: number; shortened: number; names: [string, number, string][]; nodes: number[]; regions: CpuRegion[]; outside: number[] }
+/** A table of the terminal's; `right` says of each column whether it is of numbers. */
+export interface TextTable { title: string; heads: string[]; right: boolean[]; rows: string[][]; more: string }
 /** Microseconds of each rank; three bytes a stretch of the run: compute, transfer, wait. */
 export interface Job {
   ranks: { rank: number; host: string; device: string }[]; heat: { region: number; own: (number | null)[]; all: (number | null)[] }[];
-  activity: string[]; tables: { title: string; heads: string[]; rows: string[][]; more: string }[];
+  activity: string[]; tables: TextTable[];
 }
 /** Nanoseconds before and after a change, and the interval of the latter. */
 export interface Predicted { before: number; after: number; low: number; high: number; at_most: boolean }
 export interface Verdict {
   kind: string; severity: string; path: string; region: number | null; text: string; try: string; saves: string; next: string;
+  saves_share?: number;  // of the run, or of all kernels' time
   predicted?: Predicted;  // of a cure
 }
 export interface WhatIf { changes: { change: string; of: string }[]; run: Predicted; regions: (Predicted & { region: number })[] }
@@ -62,6 +65,7 @@ export interface Data {
     exit_code: number | null; signal: number | null; host: string | null; sources: string[]; environment: Record<string, string>;
   };
   command: string;
+  facts: string;  // the line below the command: wall, CPU, memory, GPU, machine
   measures: Measure[];
   processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank: number | null }[];
   gpus: string[];  // "2x NVIDIA H200"
@@ -71,6 +75,7 @@ export interface Data {
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];
   notes: string[]; timeline: Timeline | null; cpu: Cpu | null; job: Job | null;
+  tables: TextTable[];  // of a program without ranges: its functions and waits
   memory?: DeviceMemory[];  // absent where no allocator was recorded
 }
 
@@ -108,6 +113,8 @@ export const pathText = (region: Region): string =>
 /** Which table a region stands in. */
 export const scopeOf = (region: Region): string =>
   region.members ? 'rows' : region.process === undefined ? 'all' : region.thread === undefined ? `p${region.process}` : `p${region.process}t${region.thread}`;
+/** Regions of the whole run, without those of single processes and threads. */
+export const ofRun = (): Region[] => data.regions.filter((r) => scopeOf(r) === (data.rows ? 'rows' : 'all'));
 /** Whether a table holds all of the run, with what lies outside its regions. */
 export const ofAll = (scope: string): boolean => scope === 'all' || scope === 'rows';
 

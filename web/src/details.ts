@@ -1,13 +1,23 @@
 // What is known of the selected region beyond the table; kernels; what the run was.
-import { data, KernelRow, Metric, Metrics, onSelect, pathText, selected, value } from './data';
+import { data, KernelRow, Metric, Metrics, onSelect, pathText, selected, TextTable, value } from './data';
 import { shown } from './table';
 import { bytes, count, counted, el, percent, show, si, time } from './format';
 
 const cells = (tag: 'th' | 'td', list: (string | HTMLElement)[], from = 1): HTMLElement[] =>
   list.map((text, i) => el(tag, i >= from ? { class: 'n' } : {}, text));
 function plain(label: string, head: string[], rows: (string | HTMLElement)[][], numericFrom = 1): HTMLElement {
-  return el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': label }, el('table', { class: 'plain', 'aria-label': label }, el('thead', {}, el('tr', {}, ...cells('th', head, numericFrom))),
+  return el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': `table of ${label}` }, el('table', { class: 'plain', 'aria-label': label }, el('thead', {}, el('tr', {}, ...cells('th', head, numericFrom))),
     el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells('td', row, numericFrom))))));
+}
+
+/** A table of the terminal's, below its title. */
+export function textTable(t: TextTable, open: boolean): HTMLElement {
+  const row = (tag: 'th' | 'td', list: string[]): HTMLElement => el('tr', {}, ...list.map((text, i) =>
+    el(tag, { ...(t.right[i] ? { class: 'n' } : {}), ...(tag === 'th' ? { scope: 'col' } : {}) }, text)));
+  return el('details', open ? { open: '' } : {}, el('summary', {}, t.title),
+    el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': `table of ${t.title}` },
+      el('table', { class: 'plain text' }, el('thead', {}, row('th', t.heads)), el('tbody', {}, ...t.rows.map((cells) => row('td', cells))))),
+    t.more ? el('p', { class: 'dim' }, t.more) : null);
 }
 
 const kKernelHeads = ['kernel', 'calls', 'total', 'share', 'median', 'max', 'grid', 'block', 'registers', 'shared'];
@@ -81,8 +91,8 @@ export function details(): HTMLElement {
 }
 
 /** Kernels of the run: sorted by a click on a head, found by a part of their name. */
-export function kernels(): HTMLElement {
-  if (data.kernels.length === 0) return el('p', { class: 'dim' }, 'No kernels were recorded.');
+export function kernels(): HTMLElement | null {
+  if (data.kernels.length === 0) return null;
   const kMost = 200;
   const heads: [string, ((k: KernelRow) => number | string) | null][] = [['kernel', (k) => (k.short || k.name).toLowerCase()], ['calls', (k) => k.calls], ['total', (k) => k.total_ns],
     ['share', (k) => k.share], ['median', (k) => k.median_ns], ['max', (k) => k.max_ns],
@@ -113,8 +123,8 @@ export function kernels(): HTMLElement {
   return el('div', {}, el('div', { class: 'bar' }, input, status), box);
 }
 
-/** Losses and findings, worst first; null when all is well. */
-export function troubles(): HTMLElement | null {
+/** Losses and findings, worst first; null when all is well. Notes alone can wait: they are at the end of the page. */
+export function troubles(): { box: HTMLElement; waits: boolean } | null {
   const rank = (s: string): number => ({ error: 0, fail: 0, warning: 1, warn: 1 })[s] ?? 2;
   const items: [number, HTMLElement][] = [];
   for (const f of data.findings) if (f.verdict !== 'ok' && f.verdict !== 'skip') items.push([rank(f.verdict), el('li', { class: rank(f.verdict) ? 'warn' : 'bad' }, el('b', {}, f.found), f.hint ? ` ${f.hint}.` : '',
@@ -122,8 +132,9 @@ export function troubles(): HTMLElement | null {
   for (const l of data.losses) items.push([rank(l.severity), el('li', { class: ['bad', 'warn', ''][rank(l.severity)]! }, l.detail, el('span', { class: 'tag' }, l.count > 1 ? `${l.kind} ${count(l.count)}` : l.kind))]);
   if (items.length === 0) return null;
   const worst = Math.min(...items.map(([r]) => r));
-  return el('section', { class: `troubles ${['bad', 'warn', ''][worst]}`, 'aria-label': 'data losses and findings', id: 'losses' },
+  const box = el('section', { class: `troubles ${['bad', 'warn', ''][worst]}`, 'aria-label': 'data losses and findings', id: 'losses' },
     el('h2', {}, worst === 2 ? 'Notes on the capture' : 'What is missing or wrong'), el('ul', {}, ...items.sort((a, b) => a[0] - b[0]).map(([, e]) => e)));
+  return { box, waits: worst === 2 };
 }
 
 /** Provenance, command, environment. */

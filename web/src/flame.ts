@@ -51,7 +51,7 @@ function paint(name: number): string {
   if (sort === 3) return dark() ? '#555b66' : '#c9ced6';
   const spread = Number(/hsl\((\d+)/.exec(color(sort === 0 ? file : text))![1]) / 360;
   const tone = [8 + spread * 44, 200 + spread * 24, 280, 0][sort]!;
-  return dark() ? `hsl(${tone} 48% ${34 + spread * 8}%)` : `hsl(${tone} ${sort === 1 ? 70 : 78}% ${70 + spread * 8}%)`;
+  return dark() ? `hsl(${tone} 48% ${28 + spread * 3}%)` : `hsl(${tone} ${sort === 1 ? 70 : 78}% ${70 + spread * 8}%)`;
 }
 
 /** Functions of a tree; a recursive one counts once in what it calls. */

@@ -24,7 +24,7 @@ export function flameGraph<N extends FlameNode<N>>(look: Look<N>, label: string)
   const status = el('span', { class: 'dim', role: 'status', id: 'flame-found' });
   const out = el('button', { type: 'button', id: 'flame-out', hidden: '' }, 'zoom out');
   const view = el('select', { id: 'flame-view', 'aria-label': 'view' }, el('option', { value: '' }, 'left heavy'), el('option', { value: 'sandwich' }, 'sandwich'));
-  const box = el('div', { class: 'icicle flame', role: 'group', 'aria-label': label });
+  const box = el('div', { class: 'icicle flame', role: 'group', tabindex: '0', 'aria-label': label });
   const text = (name: number): string => name < 0 ? 'all' : look.text(name), file = (name: number): string => name < 0 ? '' : look.file(name);
   const hit = (name: number): boolean => input.value !== '' && name >= 0 && (text(name) + '\n' + file(name)).toLowerCase().includes(input.value.toLowerCase());
   const kid = (of: N, name: number): N => {

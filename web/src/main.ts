@@ -1,11 +1,11 @@
 // The page from top to bottom.
 import './flame.css';
 import './style.css';
-import { data, keep, keptValue, onSelect, Region, rowOf, scopeOf, select, value } from './data';
+import { data, keep, keptValue, ofRun, onSelect, Region, rowOf, select, value, Verdict } from './data';
 import { distribution, roofline } from './charts';
-import { details, kernels, measureList, processes, provenance, troubles } from './details';
+import { details, kernels, measureList, processes, provenance, textTable, troubles } from './details';
 import { flame } from './flame';
-import { counted, dark, el, lightOnPaper, themeChanged, time } from './format';
+import { counted, dark, el, lightOnPaper, percent, themeChanged } from './format';
 import { icicle } from './icicle';
 import { memory } from './memory';
 import { bar, whatIf } from './predictions';
@@ -30,7 +30,7 @@ function firstRegion(): Region | null {
   const asked = data.regions[Number(keptValue('region') ?? -1)];
   if (asked) return asked;
   for (const v of data.verdict) if (v.region !== null && rowOf(v.region)) return rowOf(v.region)!;
-  const top = data.regions.filter((r) => scopeOf(r) === (data.rows ? 'rows' : 'all') && r.parent === null);
+  const top = ofRun().filter((r) => r.parent === null);
   for (const tag of ['wall_ns.inclusive', 'gpu.busy_ns', 'gpu.kernel_ns']) {
     const sized = top.filter((r) => (value(r, tag) ?? 0) > 0);
     if (sized.length) return sized.reduce((best, r) => value(r, tag)! > value(best, tag)! ? r : best);
@@ -38,7 +38,20 @@ function firstRegion(): Region | null {
   return null;
 }
 
-/** The answer: at most five lines, worst first, each with a link to its region, what to try, what that saves, and the command that looks further. */
+/** What a line saves, as text over a bar of that share; the bar of a cure has its interval too. */
+function saving(v: Verdict, longest: number): HTMLElement | null {
+  if (v.predicted) return el('div', { class: 'saving' }, bar(v.predicted, longest));
+  if (!v.saves) return null;
+  const box = el('div', { class: 'saving' }, el('span', { class: 'saves' }, v.saves));
+  if (v.saves_share !== undefined) {
+    const part = el('span', {});
+    part.style.width = `${Math.min(100, v.saves_share * 100)}%`;
+    box.prepend(el('div', { class: 'saving-track', 'aria-hidden': 'true', title: percent(v.saves_share) }, part));
+  }
+  return box;
+}
+
+/** The answer: at most five cards, worst first: the claim with a link to its region, what to try, the command that looks further, and what it saves at the right. */
 function verdict(): HTMLElement {
   if (data.verdict.length === 0) return el('p', { class: 'dim' }, 'No region took measurable time.');
   const longest = Math.max(...data.verdict.map((v) => v.predicted?.before ?? 0));
@@ -47,9 +60,9 @@ function verdict(): HTMLElement {
     const name = v.path.length > 120 ? `${v.path.slice(0, 59)} … ${v.path.slice(-58)}` : v.path;  // stacks of Python
     const link = region ? el('button', { type: 'button', class: 'link', title: v.path }, name) : el('b', { title: v.path }, name);
     if (region) link.onclick = () => { select(region); document.getElementById('h-selected')?.scrollIntoView({ block: 'center' }); };
-    return el('li', { class: v.severity, 'data-kind': v.kind }, v.path ? link : null, v.path ? ': ' : '', v.text,
-      v.saves ? el('span', { class: 'saves' }, v.saves) : null, v.predicted ? bar(v.predicted, longest) : null,
+    const words = el('div', { class: 'words' }, el('p', { class: 'claim' }, v.path ? link : null, v.path ? ': ' : '', v.text),
       v.try ? el('p', { class: 'try' }, v.try) : null, v.next ? el('code', { class: 'next' }, v.next) : null);
+    return el('li', { class: v.severity, 'data-kind': v.kind }, words, saving(v, longest));
   }));
 }
 
@@ -73,28 +86,38 @@ function keys(): HTMLElement {
 const section = (title: string, id: string, ...children: (HTMLElement | null)[]): HTMLElement =>
   el('section', { 'aria-labelledby': `h-${id}` }, el('h2', { id: `h-${id}` }, title), ...children);
 
+/** Kinds of the first line whose answer is in a part of the page: that part comes second. */
+const kMemory = new Set(['out_of_memory', 'memory_grows', 'fragmentation', 'peak_memory']);
+const kRanks = new Set(['straggler', 'uneven_work', 'slow_gpu', 'slow_host', 'slow_link']);
+
+function parts(): (HTMLElement | null)[] {
+  const part = (title: string, id: string, ...children: (HTMLElement | null)[]): HTMLElement | null =>
+    children.some((child) => child !== null) ? section(title, id, ...children) : null;
+  const alone = ofRun().length <= 1;  // a program without ranges: where its functions are is all there is to see
+  const wrong = troubles(), tables = data.tables.map((t) => textTable(t, true));
+  const cpu = part('On the CPU', 'on-cpu', flame(), ...(alone ? tables : []));
+  const ofMemory = part('Memory', 'of-memory', memory()), ofRanks = part('Ranks', 'of-ranks', ranks());
+  const kind = data.verdict[0]?.kind ?? '';
+  const answer = kMemory.has(kind) ? ofMemory : kRanks.has(kind) ? ofRanks : alone ? cpu : null;
+  const later = (one: HTMLElement | null): HTMLElement | null => (one === answer ? null : one);
+  return [section('Verdict', 'verdict', verdict()), part('What if', 'supposed', whatIf()), answer, wrong && !wrong.waits ? wrong.box : null,
+    section('Regions', 'regions', regionTable()), alone ? null : section('Where time goes', 'icicle', icicle()),
+    section('Selected region', 'selected', details(), distribution()), later(cpu), later(ofRanks), later(ofMemory),
+    part('Timeline', 'timeline', timeline()), part('Roofline', 'roofline', roofline()), part('Kernels', 'kernels', kernels()),
+    data.processes.length ? section('Processes', 'processes', processes()) : null, wrong?.waits ? wrong.box : null,
+    section('Provenance', 'provenance', provenance()),
+    section('What the columns are', 'measures', el('details', {}, el('summary', {}, counted(data.measures.length, 'measure')), measureList()), keys())];
+}
+
 function page(): void {
-  document.title = `${data.run.id} – rangescope`;
+  const title = data.command || data.run.id;
+  document.title = `${title} – rangescope`;
   select(firstRegion());
   lightOnPaper();
   onSelect((r) => keep('region', r ? String(r.id) : null));
-  const roof = roofline(), cpu = flame(), ofRanks = ranks(), lanes = timeline(), supposed = whatIf(), ofMemory = memory();
-  const facts = [data.run.host, data.gpus.join(', '), data.run.duration_ns > 0 ? time(data.run.duration_ns) : '',
-    counted(data.processes.length, 'process', 'processes')].filter(Boolean).join(' · ');
   document.getElementById('app')!.append(
-    el('header', {}, el('div', {}, el('h1', {}, data.run.id), el('p', { class: 'dim' }, facts), data.command ? el('code', { class: 'block' }, data.command) : null), themeButton()),
-    el('main', {}, ...[section('Verdict', 'verdict', verdict()), supposed ? section('What if', 'supposed', supposed) : null, troubles(),
-      section('Regions', 'regions', regionTable()), section('Where time goes', 'icicle', icicle()),
-      section('Selected region', 'selected', details(), distribution()),
-      cpu ? section('On the CPU', 'on-cpu', cpu) : null,
-      ofRanks ? section('Ranks', 'of-ranks', ofRanks) : null,
-      ofMemory ? section('Memory', 'of-memory', ofMemory) : null,
-      lanes ? section('Timeline', 'timeline', lanes) : null,
-      roof ? section('Roofline', 'roofline', roof) : null,
-      section('Kernels', 'kernels', kernels()),
-      data.processes.length ? section('Processes', 'processes', processes()) : null,
-      section('Provenance', 'provenance', provenance()),
-      section('What the columns are', 'measures', el('details', {}, el('summary', {}, counted(data.measures.length, 'measure')), measureList()), keys())].filter((e): e is HTMLElement => e !== null)));
+    el('header', {}, el('div', {}, el('h1', {}, title), el('p', { class: 'dim', id: 'facts' }, data.facts)), themeButton()),
+    el('main', {}, ...parts().filter((e): e is HTMLElement => e !== null)));
   document.documentElement.dataset.ready = '1';
 }
 page();

@@ -1,6 +1,7 @@
 // Ranks of a parallel job: a heat map of regions and ranks, and what every rank did over one axis of time. Canvases that
 // group neighbours where there are more ranks than pixels; the cell below the pointer or the keyboard is told as text.
 import { data, Job, onSelect, pathText, select, selected } from './data';
+import { textTable } from './details';
 import { dark, el, onTheme, percent, time, token } from './format';
 
 const kGutter = 64, kNarrow = 44, kLine = 18, kBins = 256, kMargin = 0.5;
@@ -196,9 +197,6 @@ function activity(job: Job): HTMLElement {
 export function ranks(): HTMLElement | null {
   const job = data.job;
   if (!job) return null;
-  const tables = job.tables.map((t) => el('details', { ...(t.rows.length <= 12 ? { open: '' } : {}), class: 'scroll' }, el('summary', {}, t.title),
-    el('table', { class: 'plain' }, el('thead', {}, el('tr', {}, ...t.heads.map((h, i) => el('th', i > 1 ? { class: 'n', scope: 'col' } : { scope: 'col' }, h)))),
-      el('tbody', {}, ...t.rows.map((r) => el('tr', {}, ...r.map((c, i) => el('td', i > 1 ? { class: 'n' } : {}, c)))))),
-    t.more ? el('p', { class: 'dim' }, t.more) : null));
+  const tables = job.tables.map((t) => textTable(t, t.rows.length <= 12));
   return el('div', { id: 'ranks' }, job.heat.length ? heat(job) : null, job.activity.length ? activity(job) : null, ...tables);
 }

@@ -40,6 +40,14 @@ function columns(all: boolean): Column[] {
   return [...list, ...[bound, utilization, useful].filter(has)];
 }
 
+/** The share has a bar, as in the terminal. */
+function barred(box: HTMLElement, c: Column, share: number | null): HTMLElement {
+  if (c.id !== 'wall_ns.share' || share === null || !Number.isFinite(share)) return box;
+  box.classList.add('share');
+  box.style.setProperty('--share', String(Math.min(1, Math.max(0, share))));
+  return box;
+}
+
 export function regionTable(): HTMLElement {
   let scope = 'all', sort = '', down = true, search = '', limit = kRows, every = false;
   const closed = new Set<number>();
@@ -67,7 +75,7 @@ export function regionTable(): HTMLElement {
   /** What lies outside every range, in the same columns. */
   const outsideRow = (list: Column[]): HTMLElement | null => {
     const wall = data.outside_ns;
-    if (wall === null && !(data.unattributed ?? []).some((x) => (x ?? 0) > 0)) return null;
+    if ((wall ?? 0) <= 0 && !(data.unattributed ?? []).some((x) => (x ?? 0) > 0)) return null;
     const text = (id: string): string => {
       if (id === 'wall_ns.inclusive') return show(wall, 'ns');
       if (id === 'wall_ns.share') return wall !== null && data.run.duration_ns > 0 ? percent(wall / data.run.duration_ns) : '–';
@@ -76,12 +84,13 @@ export function regionTable(): HTMLElement {
       return id.startsWith('gpu.') && at >= 0 ? show(data.unattributed?.[at], data.measures[at]!.unit) : '–';
     };
     return el('tr', { id: 'outside' }, el('th', { scope: 'row', title: 'time and GPU work outside every range' }, 'outside ranges'),
-      ...list.map((c) => el('td', { class: (c.numeric ? 'n' : '') + (every ? '' : narrow(c.id)) }, text(c.id))));
+      ...list.map((c) => barred(el('td', { class: (c.numeric ? 'n' : '') + (every ? '' : narrow(c.id)) }, text(c.id)), c, wall === null ? null : wall / data.run.duration_ns)));
   };
   const table = el('table', { role: 'treegrid', 'aria-label': 'regions', id: 'regions' }, el('thead', {}, head), body, foot);
   const more = el('button', { type: 'button', hidden: '' }, 'show more');
+  const several = data.regions.length > 1;  // what has one region needs no search
   const root = el('div', { class: 'regions' },
-    el('div', { class: 'bar' }, input, scopes.length > 1 && scopeBox, el('label', {}, allBox, ' every column'), status),
+    el('div', { class: 'bar' }, several && input, scopes.length > 1 && scopeBox, el('label', {}, allBox, ' every column'), status),
     el('div', { class: 'scroll' }, table), more);
 
   const key = (r: Region): number | string | null => sort === 'name' ? name(r) : cols.find((c) => c.id === sort)?.get(r) ?? null;
@@ -140,6 +149,10 @@ export function regionTable(): HTMLElement {
     draw();
     focusRow(shown.indexOf(r));
   };
+  const cell = (c: Column, r: Region): HTMLElement => {
+    const box = el('td', { class: (c.numeric ? 'n' : '') + (every ? '' : narrow(c.id)), ...(c.hint?.(r) ? { title: c.hint(r) } : {}) }, c.text(r));
+    return barred(box, c, value(r, c.id));
+  };
   const draw = (): void => {
     const all = rows(), top = peak();
     shown = all.slice(0, limit);
@@ -154,7 +167,7 @@ export function regionTable(): HTMLElement {
       first.style.setProperty('--share', String(share));
       const row = el('tr', { role: 'row', 'aria-level': String(r.depth + 1), 'data-id': String(r.id), tabindex: (selected ? r === selected : i === 0) ? '0' : '-1',
         'aria-selected': String(r === selected), ...(kids ? { 'aria-expanded': String(!closed.has(r.id)) } : {}) },
-        first, ...cols.map((c) => el('td', { class: (c.numeric ? 'n' : '') + (every ? '' : narrow(c.id)), ...(c.hint?.(r) ? { title: c.hint(r) } : {}) }, c.text(r))));
+        first, ...cols.map((c) => cell(c, r)));
       row.onclick = () => (active = i, select(r));
       toggle.onclick = (event) => { if (kids) event.stopPropagation(), fold(r, !closed.has(r.id)); };
       return row;

@@ -264,31 +264,43 @@ std::string turns_sentence(const Comparison& comparison) {
   return texts.empty() ? "" : base::join(texts, "; ") + ".";
 }
 
-/// What changed, in one or two sentences: the largest significant change of a region, how many
-/// others, or that none is.
-std::string regions_sentence(const model::Comparison& comparison) {
-  const model::ComparedRegion* most = nullptr;
-  std::size_t at = 0, of_side = 0;
+/// The largest significant change of a region, and how many values changed in which way.
+struct RegionChanges {
+  const model::ComparedRegion* region = nullptr;  ///< null where none is significant
+  const ComparedValue* value = nullptr;
+  std::size_t side = 0;
   std::map<Standing, std::size_t> counts;
+};
+RegionChanges changes_of_regions(const model::Comparison& comparison) {
+  RegionChanges out;
   double largest = -1;
   for (const model::ComparedRegion& region : comparison.regions) {
-    for (std::size_t v = 0; v < region.values.size(); ++v) {
-      if (!model::is_known(region.values[v])) continue;
+    for (const ComparedValue& value : region.values) {
+      if (!model::is_known(value)) continue;
       for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
-        const Change& change = region.values[v].changes[side - 1];
-        ++counts[change.standing];
-        const bool stands = model::is_significant(change);
+        const Change& change = value.changes[side - 1];
+        ++out.counts[change.standing];
         // Values of one region are in different units: the first one of a region, mostly wall time,
         // speaks for it.
         const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
-        if (!stands || size <= largest) continue;
+        if (!model::is_significant(change) || size <= largest) continue;
         largest = size;
-        most = &region;
-        at = v;
-        of_side = side;
+        out.region = &region;
+        out.value = &value;
+        out.side = side;
       }
     }
   }
+  return out;
+}
+
+/// What changed, in one or two sentences: the largest significant change of a region, how many
+/// others, or that none is.
+std::string regions_sentence(const model::Comparison& comparison) {
+  RegionChanges changes = changes_of_regions(comparison);
+  const model::ComparedRegion* most = changes.region;
+  std::map<Standing, std::size_t>& counts = changes.counts;
+  const std::size_t of_side = changes.side;
   const std::string sides = base::counted(comparison.regions.size(), "region");
   const std::size_t noise = counts[Standing::kNoise], untested = counts[Standing::kUntested];
   const std::size_t worse = counts[Standing::kMore], better = counts[Standing::kLess];
@@ -301,7 +313,7 @@ std::string regions_sentence(const model::Comparison& comparison) {
     if (untested > 0) none += fmt::format(" {} could not be tested.", untested);
     return none;
   }
-  const ComparedValue& value = most->values[at];
+  const ComparedValue& value = *changes.value;
   const std::string subject = comparison.sides.size() > 2 ? side_letter(of_side) + ": " : "";
   std::string text =
       fmt::format("{}{} is {}: {} from {} to {} ({}).", subject, region_label(*most),
@@ -508,6 +520,17 @@ std::size_t count(const model::Gate& gate, GateVerdict verdict) {
 }
 
 }  // namespace
+
+Standing headline_standing(const Comparison& comparison) {
+  if (comparison.in_turns) {
+    const auto run = std::ranges::find_if(comparison.regions, &model::ComparedRegion::is_whole_run);
+    if (run != comparison.regions.end() && !run->values.empty())
+      return run->values.front().changes.front().standing;
+  }
+  const RegionChanges changes = changes_of_regions(comparison);
+  if (changes.region == nullptr) return Standing::kNoise;
+  return changes.value->changes[changes.side - 1].standing;
+}
 
 std::string comparison_headline(const Comparison& comparison) {
   std::vector<std::string> sentences;

@@ -28,6 +28,8 @@ namespace rangescope::report {
 /// What changed: the largest change of a range, of a function and of a kernel; of runs made in
 /// turns how much faster a side is.
 [[nodiscard]] std::string comparison_headline(const model::Comparison& comparison);
+/// Is it worse or better? kNoise where nothing is significant.
+[[nodiscard]] model::Standing headline_standing(const model::Comparison& comparison);
 /// The range of a check, "encode in step" for a function's.
 [[nodiscard]] std::string gate_label(const model::Gate& gate, const model::GateCheck& check);
 /// "2 of 12 values regressed (limit 5 %)", and what could not be judged and what it takes.

@@ -21,9 +21,12 @@ void write_markdown(const model::Comparison& comparison, const Style& style, Sin
 
 std::span<const ComparisonFormat> comparison_formats() {
   static constexpr ComparisonFormat kFormats[] = {
-      {"table", write_table},          {"json", write_comparison_json},
-      {"csv", write_comparison_csv},   {"md", write_markdown},
-      {"html", write_comparison_html}, {"collapsed", write_comparison_collapsed}};
+      {"table", "txt", write_table},
+      {"json", "json", write_comparison_json},
+      {"csv", "csv", write_comparison_csv},
+      {"md", "md", write_markdown},
+      {"html", "html", write_comparison_html},
+      {"collapsed", "collapsed", write_comparison_collapsed}};
   return kFormats;
 }
 

@@ -14,7 +14,8 @@ namespace rangescope::report {
 using WriteComparison = void(const model::Comparison& comparison, const Style& style, Sink& sink);
 
 struct ComparisonFormat {
-  std::string_view name;  ///< the -f argument
+  std::string_view name;       ///< the -f argument
+  std::string_view extension;  ///< of the file of -o that chooses it
   WriteComparison* write;
 };
 

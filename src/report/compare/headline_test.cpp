@@ -56,6 +56,18 @@ TEST(Headline, NamesAKernelWhereNoRangeChanged) {
             "12.00 us per call (+20.0 %).");
 }
 
+TEST(Headline, IsWorseOrBetterAsItsLargestChange) {
+  const auto of = [](double after, double low, double high, Standing standing) {
+    return headline_standing(two_sides(
+        {region({"decode"}, value("wall_ns.median", 1e6, after, low, high, standing)),
+         region({"load"}, value("wall_ns.median", 1e6, 0.99e6, 0.97, 0.999, Standing::kLess))}));
+  };
+  EXPECT_EQ(of(1.5e6, 1.4, 1.6, Standing::kMore), Standing::kMore);
+  EXPECT_EQ(of(0.5e6, 0.4, 0.6, Standing::kLess), Standing::kLess);
+  EXPECT_EQ(of(1.5e6, 0.9, 2.1, Standing::kNoise), Standing::kLess);
+  EXPECT_EQ(headline_standing(two_sides({})), Standing::kNoise);
+}
+
 TEST(Headline, OfRunsInTurnsIsHowMuchFaster) {
   const auto step =
       region({"step"}, value("wall_ns.median", 100e6, 80e6, 0.79, 0.81, Standing::kLess));

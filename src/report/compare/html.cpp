@@ -130,6 +130,16 @@ void write_flame(const model::Comparison& comparison, const model::ComparedRegio
   sink.write(html_flame());
 }
 
+/// The answer, in the colour of its changes and larger than what follows.
+std::string answer_markup(const model::Comparison& comparison) {
+  std::string_view tone = "noise";
+  const model::Standing standing = headline_standing(comparison);
+  if (standing == model::Standing::kMore) tone = "more";
+  if (standing == model::Standing::kLess) tone = "less";
+  return "<p class=\"answer " + std::string(tone) + "\">" +
+         markup_escaped(comparison_headline(comparison)) + "</p>";
+}
+
 }  // namespace
 
 void write_comparison_collapsed(const model::Comparison& comparison, const Style& style,
@@ -161,6 +171,7 @@ void write_comparison_collapsed(const model::Comparison& comparison, const Style
 
 void write_comparison_html(const model::Comparison& comparison, const Style& style, Sink& sink) {
   Document page = comparison_document(comparison, style);
+  page.sections.front().blocks.front() = Markup{answer_markup(comparison), "", ""};
   page.sections.front().blocks.emplace_back(
       Markup{"<p><label>Find <input id=\"find\" type=\"search\" placeholder=\"range or "
              "kernel\"></label></p>",

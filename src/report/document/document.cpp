@@ -170,16 +170,17 @@ std::string_view html_class(base::Tone tone) {
   return kHtmlClasses[static_cast<std::size_t>(tone)];
 }
 
-void html_grid(const Grid& grid, Sink& sink) {
+/// `title`: what assistive technology calls it.
+void html_grid(const Grid& grid, const std::string& title, Sink& sink) {
   // What gives way on a narrow screen: what a terminal leaves out early.
   const auto style = [&](std::size_t i) {
     const base::Table::Column& column = grid.columns[i];
     return std::string(column.right ? "n" : "") +
            (column.importance > 0 && column.importance <= 3 ? " wide" : "");
   };
-  sink.write(
-      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
-      "aria-label=\"table\"><table><thead><tr>");
+  const std::string label = title.empty() ? "table" : "table of " + title;
+  sink.write("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"" +
+             markup_escaped(label) + "\"><table><thead><tr>");
   for (std::size_t i = 0; i < grid.columns.size(); ++i)
     sink.write(fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", style(i),
                            markup_escaped(grid.columns[i].title)));
@@ -250,7 +251,7 @@ void render_html(const Document& document, Sink& sink) {
         sink.write(fmt::format("<{0} class=\"{1}\">{2}{3}{4}</{0}>", item ? "li" : "p",
                                html_class(line->tone), name, markup_escaped(line->text), code));
       }
-      if (const auto* one = std::get_if<Grid>(&block)) html_grid(*one, sink);
+      if (const auto* one = std::get_if<Grid>(&block)) html_grid(*one, section->title, sink);
       if (const auto* one = std::get_if<Markup>(&block)) sink.write(one->html);
     }
     if (list) sink.write("</ul>");

@@ -50,21 +50,7 @@ Section head(const model::Report& report, const std::string& title) {
   Section section{title + (run.id.empty() ? "" : " of " + run.id), true};
   if (!run.command.empty())
     section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
-  std::vector<std::string> facts;
-  if (run.duration_ns > 0)
-    facts.push_back(base::format_ns(run.duration_ns) +
-                    (!run.windows.empty() ? " in " + windows_text(run)
-                     : run.attached_pid   ? fmt::format(" of process {}", *run.attached_pid)
-                                          : ""));
-  add_usage(run, facts);
-  if (run.signal)
-    facts.push_back(fmt::format("ended by signal {}", *run.signal));
-  else if (run.exit_code && *run.exit_code != 0)
-    facts.push_back(fmt::format("exit code {}", *run.exit_code));
-  if (report.processes.size() > 1)
-    facts.push_back(base::counted(report.processes.size(), "process"));
-  for (const std::string& device : device_texts(report)) facts.push_back(device);
-  if (!run.id.empty()) facts.push_back("run " + run.id);
+  const std::vector<std::string> facts = run_facts(report);
   if (!facts.empty()) section.add({.text = base::join(facts, ", "), .tone = base::Tone::kDim});
   for (const auto& [name, text] : {std::pair{"host", &run.host}, {"recorded by", &run.tool}})
     if (!text->empty())
@@ -196,6 +182,26 @@ Grid family_grid(const model::Report& report) {
 }
 
 }  // namespace
+
+std::vector<std::string> run_facts(const model::Report& report) {
+  const model::RunInfo& run = report.run;
+  std::vector<std::string> facts;
+  if (run.duration_ns > 0)
+    facts.push_back(base::format_ns(run.duration_ns) +
+                    (!run.windows.empty() ? " in " + windows_text(run)
+                     : run.attached_pid   ? fmt::format(" of process {}", *run.attached_pid)
+                                          : ""));
+  add_usage(run, facts);
+  if (run.signal)
+    facts.push_back(fmt::format("ended by signal {}", *run.signal));
+  else if (run.exit_code && *run.exit_code != 0)
+    facts.push_back(fmt::format("exit code {}", *run.exit_code));
+  if (report.processes.size() > 1)
+    facts.push_back(base::counted(report.processes.size(), "process"));
+  for (const std::string& device : device_texts(report)) facts.push_back(device);
+  if (!run.id.empty()) facts.push_back("run " + run.id);
+  return facts;
+}
 
 base::Result<Document> report_document(const model::Report& report, const Style& style) {
   if (!style.cpu.empty()) return cpu_page(report, style);

@@ -14,6 +14,8 @@ namespace rangescope::report {
 /// column, sort or range.
 [[nodiscard]] base::Result<Document> report_document(const model::Report& report,
                                                      const Style& style);
+/// The line below the command: "1.2 s", "CPU 1.0 s (user 0.9 s, system 0.1 s)", "NVIDIA H200", ...
+[[nodiscard]] std::vector<std::string> run_facts(const model::Report& report);
 [[nodiscard]] Document summary_document(const model::Report& report);
 [[nodiscard]] Document kernels_document(const model::Report& report);
 /// The summary's figure: self time by range, as SVG.

@@ -7,10 +7,12 @@
 #include "base/text.hpp"
 #include "model/advice.hpp"
 #include "model/measure.hpp"
+#include "report/document/cpu_page.hpp"
 #include "report/document/findings.hpp"
 #include "report/document/json_writer.hpp"
 #include "report/document/memory/memory_page.hpp"
 #include "report/document/region_table.hpp"
+#include "report/document/report_document.hpp"
 #include "report/document/shown_rows.hpp"
 #include "report/document/source_text.hpp"
 #include "report/document/view.hpp"
@@ -21,6 +23,8 @@ namespace rangescope::report {
 namespace {
 
 using model::Region;
+
+constexpr std::size_t kMostProgramRows = 30;
 
 // Utilization is an object of its own, with its formula.
 bool has_its_own_place(const model::Measure& measure) {
@@ -203,9 +207,20 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
     json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity));
     json.fields("path", verdict.path, "region", verdict.region, "text", verdict.text);
     json.fields("try", advice, "saves", saving_text(report, verdict));
+    if (verdict.saves_share) json.field("saves_share", *verdict.saves_share);
     json.field("next", again ? std::string() : verdict.next);
     page_outcome(json, verdict);
   });
+}
+
+/// Of a program without ranges: its functions, and what its threads wait for.
+std::vector<Section> program_tables(const model::Report& report) {
+  Style style;
+  style.top = kMostProgramRows;
+  std::vector<Section> sections = {own_function_section(report, style),
+                                   wait_section(report, style)};
+  std::erase_if(sections, [](const Section& section) { return section.blocks.empty(); });
+  return sections;
 }
 
 }  // namespace
@@ -217,6 +232,9 @@ void write_html_data(const model::Report& report, const model::Session* session,
   page_what_if(json, report.what_if);
   write_run(json, report.run);
   json.field("command", base::shell_quote(report.run.command));
+  std::vector<std::string> facts = run_facts(report);
+  if (!report.run.host.empty()) facts.push_back(report.run.host);
+  json.field("facts", base::join(facts, ", "));
   json.open_line_array("measures");
   for (const model::Measure& measure : model::measures()) {
     if (has_its_own_place(measure)) continue;
@@ -246,6 +264,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   write_findings(json, report.findings);
   json.field("notes", report.notes);
   write_memory(json, report);
+  write_html_tables(program_tables(report), json);
   json.key("timeline");
   session != nullptr ? write_html_timeline(report, *session, json) : json.null();
   json.key("job");

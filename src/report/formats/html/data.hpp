@@ -1,14 +1,17 @@
 // The data of the HTML report as JSON.
 //
-//   { schema, run, command, measures: [{tag, title, unit, formula, source}], processes, devices,
+//   { schema, run, command, facts (the line below it), measures: [{tag, title, unit, formula,
+//   source}], processes, devices,
 //     regions: [{id, parent, depth, path, domain, kind, process, thread, v: [number or null for
 //     each measure], ...}], rows: [{parent, depth, siblings, members: [region ids], region: sums
 //     where they are several, label and joined: [region ids] of a chain}] (absent unless a row
 //     combines several regions; as in the terminal's table),
 //     counter_heads: [title of each of a kernel's `counters`], kernels, total, unattributed,
 //     losses, findings, notes, timeline or null, cpu or null, job or null, verdict: [{kind,
-//     severity, path, region, text, try, saves, next, predicted (of a cure)}], what_if: {changes:
-//     [{change, of}], run, regions: [{region, ...}]} (absent unless asked for) }
+//     severity, path, region, text, try, saves, saves_share, next, predicted (of a cure)}],
+//     what_if: {changes: [{change, of}], run, regions: [{region, ...}]} (absent unless asked for),
+//     tables: [{title, heads, right, rows, more}] (functions and waits of a program without ranges)
+//     }
 //
 // A prediction (of a cure, the run, a region) is { before, after, low, high, at_most }, in ns.
 //
@@ -36,7 +39,7 @@
 // rank, null where it
 //   did not open the range; the largest regions), activity: [base64 a rank: a byte each for
 //   compute, transfer and wait of each stretch of the run, 255 is all of it], tables: [{title,
-//   heads, rows, more}] }
+//   heads, right (of each whether it is a number), rows, more}] }
 //
 // CPU samples: { interval_ns, shortened, names: [[text, 0 native 1 Python 2 kernel 3 cut, file]],
 //   nodes: [how far before it its caller stands or 0, index in names, ...],
@@ -49,6 +52,7 @@
 // (report/document/flame.hpp); `shortened` samples stand where their chain leaves it.
 #pragma once
 
+#include "report/document/document.hpp"
 #include "report/exporter.hpp"
 
 namespace rangescope::report {
@@ -63,6 +67,8 @@ void write_html_data(const model::Report& report, const model::Session* session,
 void write_html_timeline(const model::Report& report, const model::Session& session,
                          JsonWriter& json, std::uint64_t most_items = kHtmlItems);
 void write_html_job(const model::Report& report, JsonWriter& json);
+/// `tables`: the first grid of each section, as text.
+void write_html_tables(const std::vector<Section>& sections, JsonWriter& json);
 void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json);
 
 }  // namespace rangescope::report

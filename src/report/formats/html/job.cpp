@@ -79,17 +79,25 @@ void write_html_job(const model::Report& report, JsonWriter& json) {
     json.text(html_base64(bytes));
   }
   json.close();
-  json.line_objects(
-      "tables", communication_sections(report, kMostRows), [&](const Section& section) {
-        const Grid& grid = std::get<Grid>(section.blocks.front());
-        std::vector<std::string> heads;
-        for (const auto& column : grid.columns) heads.push_back(column.title);
-        std::vector<std::vector<std::string>> rows;
-        for (const auto& row : grid.rows)
-          for (rows.emplace_back(); const GridCell& cell : row) rows.back().push_back(cell.text);
-        json.fields("title", section.title, "heads", heads, "rows", rows, "more", grid.more);
-      });
+  write_html_tables(communication_sections(report, kMostRows), json);
   json.close();
+}
+
+void write_html_tables(const std::vector<Section>& sections, JsonWriter& json) {
+  json.line_objects("tables", sections, [&](const Section& section) {
+    const Grid& grid = std::get<Grid>(section.blocks.front());
+    std::vector<std::string> heads;
+    std::vector<bool> right;
+    for (const base::Table::Column& column : grid.columns) {
+      heads.push_back(column.title);
+      right.push_back(column.right);
+    }
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& row : grid.rows)
+      for (rows.emplace_back(); const GridCell& cell : row) rows.back().push_back(cell.text);
+    json.fields("title", section.title, "heads", heads, "right", right, "rows", rows);
+    json.field("more", grid.more);
+  });
 }
 
 }  // namespace rangescope::report
