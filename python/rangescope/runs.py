@@ -47,10 +47,10 @@ class CommandError(RuntimeError):
 # ---- The command -----------------------------------------------------------------------------------------------------
 def command() -> str:
     """The path of the command: $RANGESCOPE, the one that this package came with, or the first in PATH."""
-    here = Path(__file__).resolve().parent
+    above = Path(__file__).resolve().parents
     # PREFIX/share/rangescope/python/rangescope, PREFIX/lib/python3/dist-packages/rangescope; a checkout
-    places = [os.environ.get("RANGESCOPE"), here.parents[3] / "bin/rangescope", here.parents[1] / "build/release/bin/rangescope",
-              shutil.which("rangescope")]
+    beside = [above[up] / place for up, place in ((4, "bin/rangescope"), (2, "build/release/bin/rangescope")) if up < len(above)]
+    places = [os.environ.get("RANGESCOPE"), *beside, shutil.which("rangescope")]
     for place in places:
         if place and os.path.isfile(place) and os.access(place, os.X_OK):
             return str(place)

@@ -52,12 +52,20 @@ std::vector<std::string> children(const CLI::App* app) {
   return names;
 }
 
-/// `word` with the present name of the option that it gives.
-std::string modern(std::string_view command, const std::string& word) {
+/// Does the command, or one of its verbs, have this option?
+bool has_option(const CLI::App& app, const std::string& name) {
+  if (app.get_option_no_throw(name) != nullptr) return true;
+  const auto verbs = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::ranges::any_of(verbs, [&](const CLI::App* verb) { return has_option(*verb, name); });
+}
+
+/// `word` with the present name of the option that it gives, where the command has that one.
+std::string modern(const CLI::App& app, std::string_view command, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  for (const auto& [what, old, now, only] : base::rows<4>(rangescope_app))
-    if (what == "option" && name == old && (only.empty() || only == command))
-      return std::string(now) + word.substr(name.size());
+  for (const auto& [what, old, now, only] : base::rows<4>(rangescope_app)) {
+    if (what != "option" || name != old || !(only.empty() || only == command)) continue;
+    if (has_option(app, std::string(now))) return std::string(now) + word.substr(name.size());
+  }
   return word;
 }
 
@@ -71,7 +79,7 @@ std::size_t program_begin(const CLI::App& app, std::string_view command,
       if (config::looks_like_override(word)) continue;
       return i;
     }
-    const CLI::Option* option = app.get_option_no_throw(modern(command, word));
+    const CLI::Option* option = app.get_option_no_throw(modern(app, command, word));
     if (option != nullptr && option->get_items_expected_max() > 0) ++i;
   }
   return words.size();
@@ -284,6 +292,12 @@ base::Error wrong_words(const Subcommand& command, const CLI::App& app,
   wrong.hint = "See rangescope help " + std::string(command.name());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     const HelpCommand page = page_of(command, app);
+    const auto verbs = children(deepest(&app));
+    if (!verbs.empty()) {
+      wrong.what = "missing: verb";
+      wrong.hint = "Write one of " + base::join(verbs, ", ");
+      return wrong;
+    }
     if (page.words.empty()) wrong.hint = "Write: " + usage(page, page.name);
     const auto name_end = wrong.what.find(" is required");
     if (name_end != std::string::npos) wrong.what = "missing: " + wrong.what.substr(0, name_end);
@@ -300,7 +314,7 @@ int parse_and_run(Subcommand& command, const Words& line) {
   const auto parsed = declare(command);
   auto [words, program, separated] = split_at_program(*parsed->app, command, line);
   if (!parsed->app->get_prefix_command())
-    for (std::string& word : words) word = modern(command.name(), word);
+    for (std::string& word : words) word = modern(*parsed->app, command.name(), word);
   g_arguments = words;
   g_arguments.insert(g_arguments.begin(), std::string(command.name()));
   if (separated) g_arguments.emplace_back("--");
@@ -353,7 +367,8 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     error.what = "unknown option '" + base::printable(first) + "'";
     nearest = base::removal_hint(option);
     if (nearest.empty()) nearest = hint_for_peers_option(*at, option);
-    if (nearest.empty()) nearest = base::did_you_mean(option, option_names(*at));
+    const bool is_letter = option.size() == 2;  // every other letter would be near
+    if (nearest.empty() && !is_letter) nearest = base::did_you_mean(option, option_names(*at));
   } else if (const auto known = children(at); !known.empty()) {
     const std::string written = std::string(command) + " " + first;
     error.what = "there is no '" + base::printable(written) + "'";

@@ -61,6 +61,17 @@ std::string phases_of(const std::string& path) {
   return lines_of("--phases", phases);
 }
 
+/// [NAME=]PATTERN, both of them something.
+void check_function_pattern(const std::string& written) {
+  const auto equals = written.find('=');
+  const bool has_name = equals != std::string::npos;
+  const bool is_empty = base::trim(written.substr(has_name ? equals + 1 : 0)).empty();
+  if (is_empty || (has_name && equals == 0))
+    refuse(
+        "--functions", "'" + base::printable(written) + "' names no function",
+        "Write a pattern, 'mypkg.engine.*', or a name for it too: step=mypkg.engine.Engine.step");
+}
+
 }  // namespace
 
 void bind_native(const Arguments& command, collect::native::Options& options) {
@@ -90,6 +101,7 @@ void bind_native(const Arguments& command, collect::native::Options& options) {
   });
   const std::function<void(const std::vector<std::string>&)> choose =
       [&options](const auto& patterns) {
+        for (const std::string& pattern : patterns) check_function_pattern(pattern);
         options.extra_env[wire::kFunctions] = lines_of("--functions", patterns);
       };
   app.add_option("--functions", choose).type_name("[NAME=]PATTERN").repeated();

@@ -371,7 +371,7 @@ class Profile final : public Subcommand {
     program_ = config.list("workload.command");
     if (program_.empty())
       return base::fail(base::Code::kUsage, "there is no program to run", {},
-                        "Put it after --: rangescope profile -- python train.py");
+                        "Put it after --: rangescope profile -- python3 train.py");
     TRY(report::find_exporter(choice_.format));
     TRY(check_values(choice_.style));
     if ((watch_ || every_ || !openmetrics_.empty()) && !dry_run_) {

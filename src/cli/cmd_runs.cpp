@@ -252,6 +252,7 @@ class Runs final : public Subcommand {
       each.add_option("--runs", root_);
     for (const Arguments& each : {list, show, stats}) each.add_flag("--json", json_);
     app.add_flag("--json", json_).hidden();
+    app.add_option("--runs", root_).hidden();
     show.add_option("run", said_);
     imported.add_option("input", inputs_).required().expected(1, 1000);
     bind_read(imported, read_);

@@ -126,7 +126,11 @@ profile::Talk talk_of(const ReportChoice& choice, int fd) {
   talk.quiet = is_quiet();
   if (!is_quiet() || !choice.to.empty() || choice.format != report::kDefaultFormat)
     talk.report = [&choice, fd](const profile::Analyzed& analyzed) {
-      return write_report(analyzed, choice, fd, true);
+      ReportChoice shown = choice;
+      for (const std::string& name : report::remove_absent_metrics(analyzed.report, shown.style))
+        base::warn("no region has a value named '" + base::printable(name) +
+                   "': the table is without it");
+      return write_report(analyzed, shown, fd, true);
     };
   talk.report_tells = choice.to.empty();
   talk.finding = [&choice](const model::Finding& finding) {

@@ -133,6 +133,14 @@ std::optional<NormalizedTerm> marked_term(std::string_view piece) {
   return term;
 }
 
+/// kUsage for a path without its first or last range.
+base::Result<void> check_path_ends(std::string_view piece) {
+  if (piece != ">" && !piece.starts_with("> ") && !piece.ends_with(" >")) return {};
+  return base::fail(base::Code::kUsage, "a range is missing beside '>'",
+                    "range expression '" + std::string(piece) + "'",
+                    "Write a path as tables print it: 'decode > layer_0'");
+}
+
 std::string shown(const NormalizedTerm& term) {
   std::string text;
   if (term.push_pop) text = "'" + *term.push_pop + "'";
@@ -157,6 +165,7 @@ base::Result<Normalized> normalize(std::string_view written) {
       out.notes.push_back(in_nsys_order + ": taken as '" + *ordered + "'.");
       piece = *ordered;
     }
+    TRY(check_path_ends(piece));
     if (auto path = path_term(piece)) {
       auto good = TRY(checked(*path));
       out.notes.push_back("'" + std::string(piece) + "' is a path: taken as '" + *good.push_pop +

@@ -144,9 +144,11 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
   std::filesystem::path input(written);
   std::error_code error;
   if (std::filesystem::exists(input, error) && !runs::is_run_dir(input)) {
-    if (const auto inside = runs::list_runs(input); !inside.empty())
+    const auto inside = runs::list_runs(input);
+    if (inside.size() > 1)
       return base::fail(base::Code::kUsage, "this is a folder of runs", written,
                         "Name one of them: " + base::shell_quote(inside.back().string()));
+    if (inside.size() == 1) return find_inputs(root, inside.front().string(), run);
     // Our own export is its run, where that is still there; the export holds no events to report
     // on.
     const auto exported = report::tables::exported_run(input);

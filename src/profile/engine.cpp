@@ -53,6 +53,15 @@ base::Result<void> check_windows(const Run& run) {
   return {};
 }
 
+/// What to write instead of a program that is not on PATH.
+std::string hint_for_missing(const std::string& program) {
+  std::error_code ignored;
+  if (std::filesystem::exists(program, ignored))
+    return "Write ./" + program + " for the file of this folder";
+  if (program == "python" && base::find_on_path("python3")) return "Write python3";
+  return "Check its name, or write its path";
+}
+
 /// What is wrong with what is asked for, whatever the stages say.
 base::Result<void> prepare(Run& run) {
   run.asked.native = run.config.flag("pipeline.native.enable");
@@ -63,12 +72,12 @@ base::Result<void> prepare(Run& run) {
                       "Enable pipeline.native, pipeline.nsys or pipeline.ncu.");
   if (run.config.list("workload.command").empty())
     return base::fail(base::Code::kUsage, "there is no program to run", {},
-                      "Put it after --: rangescope profile -- python train.py");
+                      "Put it after --: rangescope profile -- python3 train.py");
   if (const std::string program = run.config.list("workload.command").front();
       program.find('/') == std::string::npos && !base::find_on_path(program))
     return base::fail(base::Code::kNoInput,
                       "there is no program '" + base::printable(program) + "' on PATH", {},
-                      "Write ./" + program + " for a file of this folder");
+                      hint_for_missing(program));
   std::vector<std::string> inputs = run.config.list("workload.inputs");
   if (auto subset = run.config.text("workload.subset"); subset && !subset->empty())
     inputs.push_back(*subset);

@@ -178,12 +178,49 @@ void warn_of_a_list(const model::RangeTerm& term) {
 
 }  // namespace
 
+namespace {
+
+/// The names of an expression without wildcards, bottom to top; none where it is another.
+std::vector<std::string_view> literal_path(const model::RangeExpression& form) {
+  std::vector<std::string_view> path;
+  if (form.parts().regex) return path;
+  for (const model::RangeExpression::Element& element : form.parts().elements) {
+    if (element.kind != model::RangeExpression::Element::Kind::kName) return {};
+    path.push_back(element.text);
+  }
+  return path;
+}
+
+/// Does `excluded` name everything that this form of an included range can be?
+bool leaves_nothing(const model::RangeExpression& form, const model::RangeTerm& excluded) {
+  const std::vector<std::string_view> path = literal_path(form);
+  const auto excludes = [&](const model::RangeExpression& other) {
+    const bool anywhere = !other.parts().bottom && !other.parts().top;
+    return anywhere &&
+           other.names_region(form.parts().domain.value_or(""), path, form.parts().kind);
+  };
+  return !path.empty() && std::ranges::any_of(excluded.forms, excludes);
+}
+
+}  // namespace
+
 base::Result<void> check_ranges(const model::RangeSelection& ranges) {
   for (const model::RangeTerm& term : ranges.include) {
     if (std::ranges::find(ranges.exclude, term) == ranges.exclude.end()) continue;
     const std::string problem = "'" + base::printable(term.written) + "' is included and excluded";
     return base::fail(base::Code::kUsage, problem, "--include, --exclude",
                       "Name it once: what is excluded is never shown");
+  }
+  for (const model::RangeTerm& term : ranges.include) {
+    const auto hidden_by = std::ranges::find_if(ranges.exclude, [&](const auto& excluded) {
+      return std::ranges::all_of(term.forms,
+                                 [&](const auto& form) { return leaves_nothing(form, excluded); });
+    });
+    if (hidden_by == ranges.exclude.end()) continue;
+    const std::string problem = "'" + base::printable(term.written) + "' is included, and '" +
+                                base::printable(hidden_by->written) + "' excludes it";
+    return base::fail(base::Code::kUsage, problem, "--include, --exclude",
+                      "Leave one of them out: what is excluded is never shown");
   }
   for (const auto* terms : {&ranges.include, &ranges.exclude})
     for (const model::RangeTerm& term : *terms) warn_of_a_list(term);

@@ -65,6 +65,21 @@ TEST(Ranges, OneThatIsIncludedAndExcludedIsRefused) {
   EXPECT_TRUE(check_ranges(*inner));
 }
 
+TEST(Ranges, OneThatAPatternExcludesIsRefused) {
+  const auto refusal = [](const char* include, const char* exclude) {
+    const auto checked = check_ranges(*model::RangeSelection::parse({include}, {exclude}));
+    return checked ? std::string() : checked.error().what;
+  };
+  EXPECT_EQ(refusal("decode", "decode*"), "'decode' is included, and 'decode*' excludes it");
+  EXPECT_EQ(refusal("LLM@decode > attention", "LLM@*"),
+            "'LLM@decode > attention' is included, and 'LLM@*' excludes it");
+  EXPECT_EQ(refusal("step > copy", "step"), "'step > copy' is included, and 'step' excludes it");
+  EXPECT_EQ(refusal("step", "step > copy"), "");
+  EXPECT_EQ(refusal("decode*", "decode"), "");
+  EXPECT_EQ(refusal("decode", "LLM@*"), "");
+  EXPECT_EQ(refusal("decode", "[decode"), "");  // step > decode is left
+}
+
 TEST(Ranges, AListThatIsNoneIsWarnedOf) {
   const auto said_of = [](const char* written) {
     testing::internal::CaptureStderr();

@@ -77,7 +77,7 @@ class Documented(unittest.TestCase):
             screen = file.read().splitlines()[:40]
         self.assertLessEqual(max(map(len, screen)), 80)
         text = "\n".join(screen)
-        for needed in ("pip install rangescope-", "git clone https://", "\nrangescope profile python train.py\n", "$ rangescope report tests/golden/",
+        for needed in ("pip install rangescope-", "git clone https://", "\nsudo apt install ./rangescope_", "\nrangescope profile python3 train.py\n", "$ rangescope report tests/golden/",
                        "saves ", "try: ", "without an edit", "needs no root", "statistics", "costs 64 ns"):
             self.assertIn(needed, text)
         known = set(re.findall(r"(?m)^  (\w[\w-]*) {2,}", self.page("")))

@@ -59,10 +59,16 @@ class Help(InAFolder):
                             (["report", "--pid", "1"], "rangescope attach PID"), (["report", "--html"], "Write -o report.html"),
                             (["report", "--csv"], "Write -f csv"), (["report", "--open"], "open that page in a browser"),
                             (["profile", "--trace=cuda", "--", VICTIM], "always recorded"), (["top"], "profile --watch -- ./app"),
-                            (["record", "x"], "'profile'"), (["stat", "x"], "'profile'"), (["dump"], "'export'")):
+                            (["record", "x"], "'profile'"), (["stat", "x"], "'profile'"), (["dump"], "attach PID --dump"),
+                            (["query", "latest", "--json"], "Write -f jsonl"), (["query", "latest", "--csv"], "Write -f csv\n"),
+                            (["export", "latest", "--csv"], "Write -f csv\n"), (["profile", "--stats=true", "--", VICTIM], "leave it out"),
+                            (["profile", "--rate", "100", "--", VICTIM], "--cpu 199Hz"), (["report", "-d", "5"], "See rangescope help report"),
+                            (["metrics"], "Write one of list"), (["query", "latest", "--to"], "did you mean")):
             done = self.tool(*words)
             self.assertEqual(done.returncode, 64, words)
             self.assertRegex(done.stderr, r"hint: [^\n]*" + re.escape(ours), words)
+            if words[-1].startswith("-"):
+                self.assertIn(f"unknown option '{words[-1]}'", done.stderr)
 
     def test_one_word_has_one_meaning(self):
         """-o is a file and -f a format wherever they are, and --runs the folder of runs."""

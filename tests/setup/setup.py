@@ -83,6 +83,10 @@ class Prefix(InAFolder):
         self.call(sys.executable, "-c", "import rangescope", PYTHONPATH=str(self.folder / "alone"))
         done = self.call(sys.executable, "-m", "rangescope", "--version", code=69, PYTHONPATH=str(self.folder / "alone"))
         self.assertRegex(done.stderr, r"\Arangescope: error: the command rangescope was not found. Get it with `pip install")
+        # Also right below the root of a file system, where few folders are above it.
+        asked = "import rangescope.runs as runs; runs.__file__ = '/rangescope/runs.py'; runs.command()"
+        done = self.call(sys.executable, "-c", asked, code=1, PYTHONPATH=str(self.folder / "alone"))
+        self.assertIn("FileNotFoundError: the command rangescope was not found", done.stderr)
 
 
 class Scripts(InAFolder):

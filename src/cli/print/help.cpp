@@ -229,7 +229,7 @@ std::string overview(HelpCommands commands) {
   }
   out += "\nOptions:\n  --version [--json]  Print the version\n";
   out += "  -h, --help          Show this help\n";
-  out += "\nBegin with:            rangescope profile -- python train.py\n";
+  out += "\nBegin with:            rangescope profile -- python3 train.py\n";
   out += "More about a command:  rangescope help <command>\n";
   return out + "The manual:            " + std::string(base::manual_address()) + "\n";
 }

@@ -153,7 +153,7 @@ class Gatherer {
     // CUDA makes a process known too; without CUDA it was NVTX.
     facts_.nvtx = ranges || !session_.marks.empty() || session_.domains.size() > 1 ||
                   !session_.categories.empty() || !session_.resources.empty() ||
-                  (!session_.processes.empty() && (light || !facts_.cuda));
+                  (facts_.processes > 0 && (light || !facts_.cuda));
     facts_.domains.assign(domains.begin(), domains.end());
     // A process is below another one when its chain of parents leads there.
     std::unordered_map<std::uint32_t, std::uint32_t> by_pid;

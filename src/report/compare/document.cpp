@@ -80,6 +80,33 @@ std::string region_label(const model::ComparedRegion& region) {
   return text;
 }
 
+std::string side_value(const ComparedValue& value, std::size_t side) {
+  return value.values[side] ? number(*value.values[side], value.unit) : "-";
+}
+
+std::string change_text(const ComparedValue& value, std::size_t side) {
+  const Change& change = value.changes[side - 1];
+  if (!value.values[0] || !value.values[side]) return "-";
+  if (change.difference == 0) return "0.0 %";
+  if (!change.ratio)
+    return (change.difference >= 0 ? "+" : "-") + number(std::abs(change.difference), value.unit);
+  if (*change.ratio >= 10) return fmt::format("x {:.3g}", *change.ratio);
+  return percent(*change.ratio) + " %";
+}
+
+std::string standing_text(const ComparedValue& value, std::size_t side) {
+  const Change& change = value.changes[side - 1];
+  if (!value.values[0]) return value.values[side] ? "new" : "untested";
+  if (!value.values[side]) return "gone";
+  switch (change.standing) {
+    case Standing::kUntested: return "untested";
+    case Standing::kNoise: return change.difference == 0 ? "same" : "noise";
+    case Standing::kMore: return value.unit == "ns" ? "slower" : "more";
+    case Standing::kLess: return value.unit == "ns" ? "faster" : "less";
+  }
+  return "";
+}
+
 namespace {
 
 /// "A = before: 5 runs of ./llm --layers 2"
@@ -90,11 +117,6 @@ std::string side_sentence(const model::Comparison& comparison, std::size_t side)
   if (!one.command.empty())
     text += (one.runs > 1 ? " of " : ": ") + base::printable(base::shell_quote(one.command));
   return text;
-}
-
-/// "1.23 ms", "-" where absent.
-std::string side_value(const ComparedValue& value, std::size_t side) {
-  return value.values[side] ? number(*value.values[side], value.unit) : "-";
 }
 
 /// "252", or "252, 126" where the sides differ; "-" where a side does not have the region.
@@ -109,17 +131,6 @@ std::string counts_text(const std::vector<std::optional<double>>& counts) {
   return text;
 }
 
-/// "+8.3 %", "x 12.5" from a tenfold on, the bare difference where there is no ratio.
-std::string change_text(const ComparedValue& value, std::size_t side) {
-  const Change& change = value.changes[side - 1];
-  if (!value.values[0] || !value.values[side]) return "-";
-  if (change.difference == 0) return "0.0 %";
-  if (!change.ratio)
-    return (change.difference >= 0 ? "+" : "-") + number(std::abs(change.difference), value.unit);
-  if (*change.ratio >= 10) return fmt::format("x {:.3g}", *change.ratio);
-  return percent(*change.ratio) + " %";
-}
-
 /// "+5.1 ... +11.2 %", "" without an interval; "(90 %)" behind it where fewer runs than needed for
 /// 95 % were there.
 std::string between_text(const Change& change) {
@@ -127,20 +138,6 @@ std::string between_text(const Change& change) {
   std::string text = percent(*change.low) + " ... " + percent(*change.high) + " %";
   if (change.confidence < 0.949) text += fmt::format(" ({:.0f} %)", change.confidence * 100);
   return text;
-}
-
-/// "slower", "faster" for times, else "more", "less"; "noise"; "untested".
-std::string standing_text(const ComparedValue& value, std::size_t side) {
-  const Change& change = value.changes[side - 1];
-  if (!value.values[0]) return value.values[side] ? "new" : "untested";
-  if (!value.values[side]) return "gone";
-  switch (change.standing) {
-    case Standing::kUntested: return "untested";
-    case Standing::kNoise: return change.difference == 0 ? "same" : "noise";
-    case Standing::kMore: return value.unit == "ns" ? "slower" : "more";
-    case Standing::kLess: return value.unit == "ns" ? "faster" : "less";
-  }
-  return "";
 }
 
 /// "0.004", "< 0.001"
@@ -163,169 +160,6 @@ std::string shares_text(const std::vector<std::optional<double>>& shares) {
   std::vector<std::string> texts;
   for (const auto& share : shares) texts.push_back(share ? base::format_share(*share) : "-");
   return base::join(texts, ", ");
-}
-
-/// Of the program itself or of a Python file: "memcpy [libc.so.6]" is what one of these called.
-bool is_own(const model::ComparedFunction& function) {
-  return !function.name.ends_with(']');
-}
-
-/// "encode in step is slower: its own CPU time from 326.2 ms to 461.2 ms per instance (+41.4 %).",
-/// the function of the program that changed most; "" where none did significantly.
-std::string function_sentence(const model::Comparison& comparison) {
-  const model::ComparedRegion* region = functions_shown(comparison, "");
-  if (region == nullptr) return {};
-  for (const model::ComparedFunction& function : region->functions) {
-    const ComparedValue& self = function.self;
-    const auto change = std::ranges::find_if(self.changes, model::is_significant);
-    if (change == self.changes.end() || !is_own(function)) continue;
-    const auto side = static_cast<std::size_t>(change - self.changes.begin()) + 1;
-    std::string text;
-    if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
-    text += base::printable(function.name) + " in " + region_label(*region);
-    text += fmt::format(" is {}: its own CPU time from {} to {} per instance ({}).",
-                        standing_text(self, side), side_value(self, 0), side_value(self, side),
-                        change_text(self, side));
-    return text;
-  }
-  return {};
-}
-
-/// "gemm is slower: from 10.1 us to 12.0 us per call (+19 %).", the kernel that changed most; ""
-/// where none did significantly.
-std::string kernel_sentence(const Comparison& comparison) {
-  for (const model::ComparedKernel& kernel : comparison.kernels) {
-    const ComparedValue& per_call = kernel.per_call;
-    const auto change = std::ranges::find_if(per_call.changes, model::is_significant);
-    if (change == per_call.changes.end()) continue;
-    const auto side = static_cast<std::size_t>(change - per_call.changes.begin()) + 1;
-    std::string text;
-    if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
-    text += base::elide(base::printable(kernel.name), 100);
-    text += " is " + standing_text(per_call, side) + ": from " + side_value(per_call, 0);
-    text += " to " + side_value(per_call, side);
-    text += " per call (" + change_text(per_call, side) + ").";
-    return text;
-  }
-  return {};
-}
-
-/// " is 1.36 ± 0.04 times "
-std::string factor_text(double factor, double low, double high) {
-  return fmt::format(" is {:.2f} ± {:.2f} times ", factor, (high - low) / 2);
-}
-
-/// "B is 1.36 ± 0.04 times faster", of the time of the whole run; "" where that is not compared.
-std::string speed_of(const Comparison& comparison, std::size_t side) {
-  const auto run = std::ranges::find_if(comparison.regions, &model::ComparedRegion::is_whole_run);
-  if (run == comparison.regions.end()) return {};
-  const auto wall = std::ranges::find(run->values, "wall_ns.median", &ComparedValue::tag);
-  if (wall == run->values.end()) return {};
-  const Change& change = wall->changes[side - 1];
-  const std::string letter = side_letter(side);
-  if (!change.low || !change.high || *change.low <= 0) return {};
-  if (!model::is_significant(change)) {
-    const std::string runs = base::counted(comparison.sides[side].runs, "run");
-    std::string text =
-        fmt::format("A and {} take the same time, as far as {} show: ", letter, runs);
-    text +=
-        fmt::format("{} takes {:.2f} to {:.2f} times as long", letter, *change.low, *change.high);
-    return text;
-  }
-  if (change.standing == Standing::kMore)
-    return letter + factor_text(*change.ratio, *change.low, *change.high) + "slower";
-  return letter + factor_text(1 / *change.ratio, 1 / *change.high, 1 / *change.low) + "faster";
-}
-
-/// "decode -26.0 %, load +3.1 %": the largest significant changes of innermost ranges.
-std::string largest_changes(const Comparison& comparison, std::size_t side) {
-  constexpr std::size_t kMostNamed = 2;
-  std::vector<std::string> texts;
-  for (const model::ComparedRegion& region : comparison.regions) {
-    if (texts.size() == kMostNamed) break;
-    if (region.values.empty() || !model::is_range(region)) continue;
-    const ComparedValue& value = region.values.front();
-    if (!model::is_innermost(region, comparison)) continue;
-    if (!model::is_significant(value.changes[side - 1])) continue;
-    texts.push_back(base::printable(region.path.back()) + " " + change_text(value, side));
-  }
-  return base::join(texts, ", ");
-}
-
-/// One sentence of runs that were made in turns; "" where times of the runs are not known.
-std::string turns_sentence(const Comparison& comparison) {
-  std::vector<std::string> texts;
-  for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
-    const std::string speed = speed_of(comparison, side);
-    if (!speed.empty()) texts.push_back(speed);
-    const std::string changes = largest_changes(comparison, side);
-    if (!changes.empty()) texts.push_back(changes);
-  }
-  return texts.empty() ? "" : base::join(texts, "; ") + ".";
-}
-
-/// The largest significant change of a region, and how many values changed in which way.
-struct RegionChanges {
-  const model::ComparedRegion* region = nullptr;  ///< null where none is significant
-  const ComparedValue* value = nullptr;
-  std::size_t side = 0;
-  std::map<Standing, std::size_t> counts;
-};
-RegionChanges changes_of_regions(const model::Comparison& comparison) {
-  RegionChanges out;
-  double largest = -1;
-  for (const model::ComparedRegion& region : comparison.regions) {
-    for (const ComparedValue& value : region.values) {
-      if (!model::is_known(value)) continue;
-      for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
-        const Change& change = value.changes[side - 1];
-        ++out.counts[change.standing];
-        // Values of one region are in different units: the first one of a region, mostly wall time,
-        // speaks for it.
-        const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
-        if (!model::is_significant(change) || size <= largest) continue;
-        largest = size;
-        out.region = &region;
-        out.value = &value;
-        out.side = side;
-      }
-    }
-  }
-  return out;
-}
-
-/// What changed, in one or two sentences: the largest significant change of a region, how many
-/// others, or that none is.
-std::string regions_sentence(const model::Comparison& comparison) {
-  RegionChanges changes = changes_of_regions(comparison);
-  const model::ComparedRegion* most = changes.region;
-  std::map<Standing, std::size_t>& counts = changes.counts;
-  const std::size_t of_side = changes.side;
-  const std::string sides = base::counted(comparison.regions.size(), "region");
-  const std::size_t noise = counts[Standing::kNoise], untested = counts[Standing::kUntested];
-  const std::size_t worse = counts[Standing::kMore], better = counts[Standing::kLess];
-  if (most == nullptr) {
-    if (noise == 0)
-      return "Nothing could be tested in " + sides +
-             ": too few runs or instances to estimate noise.";
-    std::string none = "No statistically significant change of a range: ";
-    none += base::counted(noise, "value") + " in " + sides + ".";
-    if (untested > 0) none += fmt::format(" {} could not be tested.", untested);
-    return none;
-  }
-  const ComparedValue& value = *changes.value;
-  const std::string subject = comparison.sides.size() > 2 ? side_letter(of_side) + ": " : "";
-  std::string text =
-      fmt::format("{}{} is {}: {} from {} to {} ({}).", subject, region_label(*most),
-                  standing_text(value, of_side), base::printable(value.tag), side_value(value, 0),
-                  side_value(value, of_side), change_text(value, of_side));
-  const std::size_t others = worse + better - 1;
-  text += others == 0
-              ? " No other change is statistically significant."
-              : fmt::format(
-                    " In all, {} rose and {} fell significantly; {} did not change significantly.",
-                    base::counted(worse, "value"), better, noise);
-  return text;
 }
 
 /// "GPU: A 'x', B 'y'"
@@ -520,26 +354,6 @@ std::size_t count(const model::Gate& gate, GateVerdict verdict) {
 }
 
 }  // namespace
-
-Standing headline_standing(const Comparison& comparison) {
-  if (comparison.in_turns) {
-    const auto run = std::ranges::find_if(comparison.regions, &model::ComparedRegion::is_whole_run);
-    if (run != comparison.regions.end() && !run->values.empty())
-      return run->values.front().changes.front().standing;
-  }
-  const RegionChanges changes = changes_of_regions(comparison);
-  if (changes.region == nullptr) return Standing::kNoise;
-  return changes.value->changes[changes.side - 1].standing;
-}
-
-std::string comparison_headline(const Comparison& comparison) {
-  std::vector<std::string> sentences;
-  if (comparison.in_turns) sentences.push_back(turns_sentence(comparison));
-  if (sentences.empty() || sentences.front().empty()) sentences = {regions_sentence(comparison)};
-  for (const std::string& sentence : {function_sentence(comparison), kernel_sentence(comparison)})
-    if (!sentence.empty()) sentences.push_back(sentence);
-  return base::join(sentences, " ");
-}
 
 Document comparison_document(const Comparison& comparison, const Style& style) {
   Document page;

@@ -11,6 +11,12 @@ namespace rangescope::report {
 
 /// "A", "B", ... of a side.
 [[nodiscard]] std::string side_letter(std::size_t side);
+/// "1.23 ms", "-" where absent.
+[[nodiscard]] std::string side_value(const model::ComparedValue& value, std::size_t side);
+/// "+8.3 %", "x 12.5" from a tenfold on, the bare difference where there is no ratio.
+[[nodiscard]] std::string change_text(const model::ComparedValue& value, std::size_t side);
+/// "slower", "faster" for times, else "more", "less"; "noise"; "untested".
+[[nodiscard]] std::string standing_text(const model::ComparedValue& value, std::size_t side);
 /// Path of the region, printable; with what it was called before where --rename joined two.
 [[nodiscard]] std::string region_label(const model::ComparedRegion& region);
 /// The region whose functions are shown: the one that `cpu` names by path or last name, of several

@@ -39,7 +39,7 @@ const model::Region* cpu_region(const model::Report& report, const std::string& 
     if (is_wanted(region.path.back()) &&
         (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
       best = &region;
-    names.push_back(region.path.back());
+    if (region.path.back() != names.back()) names.push_back(region.path.back());
     return false;
   };
   for (const model::Region& region : report.regions)

@@ -282,6 +282,20 @@ base::Result<void> check_values(const Style& style, MetricNames metrics) {
   return check_value(style.sort, "--sort", metrics);
 }
 
+std::vector<std::string> remove_absent_metrics(const model::Report& report, Style& style) {
+  std::vector<std::string> absent;
+  const auto is_absent = [&](const std::string& name) {
+    const bool is_metric = name.starts_with(kMetricPrefix) || may_be_metric(name);
+    return is_metric && !column_of(report, name, 0, "");
+  };
+  for (const std::string& name : style.columns)
+    if (is_absent(name)) absent.push_back(name);
+  std::erase_if(style.columns, is_absent);
+  if (!style.sort.empty() && is_absent(style.sort))
+    absent.push_back(std::exchange(style.sort, std::string()));
+  return absent;
+}
+
 base::Result<std::string> sort_tag(const model::Report& report, const Style& style) {
   if (style.sort.empty()) return std::string();
   auto column = TRY(column_of(report, style.sort, 0, "--sort"));

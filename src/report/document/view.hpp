@@ -58,6 +58,9 @@ struct ScopeView {
 /// kUsage for a name in style.columns or style.sort that no report can have: known before the
 /// program runs. `metrics`: names that metric groups give their results.
 [[nodiscard]] base::Result<void> check_values(const Style& style, MetricNames metrics);
+/// Takes metrics that no region of the report has from what the style shows and sorts by; their
+/// names. After a run its table is worth more without them than not at all.
+std::vector<std::string> remove_absent_metrics(const model::Report& report, Style& style);
 
 /// The tag that rows are sorted by, "" for tree order. kUsage for an unknown one.
 [[nodiscard]] base::Result<std::string> sort_tag(const model::Report& report, const Style& style);

@@ -213,6 +213,19 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
   });
 }
 
+void page_measures(JsonWriter& json) {
+  json.open_line_array("measures");
+  for (const model::Measure& measure : model::measures()) {
+    if (has_its_own_place(measure)) continue;
+    json.open_line_object();
+    json.fields("tag", measure.tag, "title", measure.title, "unit", model::unit_name(measure.unit),
+                "source", measure.source, "formula", measure.formula);
+    if (is_sum(measure)) json.field("sum", true);
+    json.close();
+  }
+  json.close();
+}
+
 /// Of a program without ranges: its functions, and what its threads wait for.
 std::vector<Section> program_tables(const model::Report& report) {
   Style style;
@@ -235,16 +248,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   std::vector<std::string> facts = run_facts(report);
   if (!report.run.host.empty()) facts.push_back(report.run.host);
   json.field("facts", base::join(facts, ", "));
-  json.open_line_array("measures");
-  for (const model::Measure& measure : model::measures()) {
-    if (has_its_own_place(measure)) continue;
-    json.open_line_object();
-    json.fields("tag", measure.tag, "title", measure.title, "unit", model::unit_name(measure.unit),
-                "source", measure.source, "formula", measure.formula);
-    if (is_sum(measure)) json.field("sum", true);
-    json.close();
-  }
-  json.close();
+  page_measures(json);
   write_processes(json, report.processes);
   json.field("gpus", device_texts(report));
   write_devices(json, report);
