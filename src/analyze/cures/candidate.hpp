@@ -66,6 +66,14 @@ template <class Fits>
   return works;
 }
 
+/// A number or a few, which the program reads on the CPU.
+[[nodiscard]] inline bool is_value_to_host(const Recording& recording, Id work) {
+  constexpr std::uint64_t kMostOfAValue_bytes = 64;
+  return recording.operation(work).kind == Kind::kCopy &&
+         recording.copy(work).kind == model::CopyKind::kDeviceToHost &&
+         recording.copy(work).bytes <= kMostOfAValue_bytes;
+}
+
 /// How many there are in an instance, on average.
 [[nodiscard]] inline double per_instance(const Recording& recording, std::size_t count) {
   return static_cast<double>(count) / static_cast<double>(recording.instances().size());
@@ -96,6 +104,7 @@ Family find_mask_indexing, find_values_read, find_synchronizations;           //
 Family find_layout_conversions, find_casts, find_transposed_copies,
     find_grown_caches;                                             // tensor_copies.cpp
 Family find_tensor_by_tensor, find_products_one_by_one;            // one_by_one.cpp
+Family find_sample_loops;                                          // sample_loops.cpp
 Family find_pointwise_chains;                                      // chains.cpp
 Family find_fp32_products, find_unaligned_products, find_doubles;  // products.cpp
 Family find_small_copies, find_pageable_copies;                    // transfers.cpp

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "analyze/cures/candidate.hpp"
 #include "analyze/cures/catalog.hpp"
+#include "analyze/cures/part.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -31,6 +33,7 @@ constexpr Family* kFamilies[] = {
     find_batches_on_main_thread,
     find_small_copies,
     find_pageable_copies,
+    find_sample_loops,
     find_values_read,
     find_synchronizations,
     find_layout_conversions,
@@ -50,14 +53,6 @@ constexpr Family* kFamilies[] = {
 constexpr double kWorthALine = 0.02;
 /// A loop takes that much more or less from run to run on one machine.
 constexpr double kRunsDiffer = 0.05;
-/// Larger sessions are not looked through: twenty replays of a million operations take seconds.
-constexpr std::size_t kMostOperations = 500'000;
-
-std::size_t operations_of(const model::Session& session) {
-  return session.launches.size() + session.kernels.size() + session.copies.size() +
-         session.memsets.size() + session.graph_launches.size();
-}
-
 /// Work that was not recorded, and counters that were collected, leave no timeline to replay.
 bool has_timeline(const model::Session& session) {
   const bool has_work = !session.kernels.empty() || !session.copies.empty();
@@ -207,11 +202,25 @@ std::string loop_takes(const Recording& recording) {
   return fmt::format("all {} instances of {} take", instances, recording.loop_name());
 }
 
+/// How much longer the loop is than the part of it that was replayed. A loop that is a range has
+/// its time in the report; steps that were found go on as the program's calls do.
+double loops_per_part(const Recording& recording, const model::Report& report,
+                      double operations_per_part) {
+  if (operations_per_part <= 1) return 1;
+  const auto loop = region_of(report, {recording.loop_name()});
+  if (!loop || !recording.steps_text().empty() || recording.loop_ns() <= 0)
+    return operations_per_part;
+  return std::max(1.0, report.regions[*loop].wall.inclusive_ns / recording.loop_ns());
+}
+
 class Lines {
  public:
-  Lines(const Recording& recording, const model::Report& report)
+  /// `operations_per_part`: 1 where the whole session was replayed.
+  Lines(const Recording& recording, const model::Report& report, double operations_per_part)
       : recording_(recording),
         report_(report),
+        part_(operations_per_part > 1 ? "in the part that was replayed " : ""),
+        scale_(loops_per_part(recording, report, operations_per_part)),
         threads_(side_by_side(recording.loop())),
         is_bound_(recording.predictor().replay_error(recording.loop()) > replay::kTrustedError) {}
 
@@ -243,12 +252,15 @@ class Lines {
 
   void add_saving(const Choice& choice, model::Verdict& verdict) const {
     const double run_ns = report_.run.duration_ns;
-    verdict.saves_ns = std::min(run_ns, choice.saves_ns() / threads_);
-    verdict.saves_high_ns = std::min(run_ns, (choice.before_ns - choice.after_low_ns) / threads_);
-    verdict.saves_low_ns =
-        is_bound_ ? 0 : std::max(0.0, (choice.before_ns - choice.after_high_ns) / threads_);
+    const auto of_run_ns = [&](double saves_ns) {
+      return std::clamp(scale_ * saves_ns / threads_, 0.0, run_ns);
+    };
+    verdict.saves_ns = of_run_ns(choice.saves_ns());
+    verdict.saves_high_ns = of_run_ns(choice.before_ns - choice.after_low_ns);
+    verdict.saves_low_ns = is_bound_ ? 0 : of_run_ns(choice.before_ns - choice.after_high_ns);
     if (run_ns > 0) verdict.saves_share = *verdict.saves_ns / run_ns;
-    verdict.after = model::Outcome{"", std::nullopt, choice.before_ns, choice.after_ns, is_bound_};
+    verdict.after = model::Outcome{"", std::nullopt, scale_ * choice.before_ns,
+                                   scale_ * choice.after_ns, is_bound_};
     // Steps that are more than their ranges have no region.
     if (!recording_.steps_text().empty()) return;
     verdict.after->path = recording_.loop_name();
@@ -261,21 +273,23 @@ class Lines {
         std::max(choice.after_ns - choice.after_low_ns, choice.after_high_ns - choice.after_ns) /
         threads_;
     const double of_loop = choice.saves_ns() / first_ns;
-    const double of_run = saves_ns / report_.run.duration_ns;
+    const double of_run = scale_ * saves_ns / report_.run.duration_ns;
     std::string shares = base::format_share(of_loop);
     constexpr double kSameShare = 0.95;
     if (of_run < kSameShare * of_loop) shares += "; " + base::format_share(of_run) + " of the run";
     const std::string saving = is_bound_ ? "at most " + base::format_ns(saves_ns)
                                          : base::format_ns_interval(saves_ns, error_ns);
     const bool is_first = choice.before_ns >= first_ns;
-    return fmt::format("{}; {}, {} {} instead of {}: saves {}{} ({})",
-                       choice.candidate->observation, cure.done, loop_takes(recording_),
+    return fmt::format("{}; {}, {}{} {} instead of {}: saves {}{} ({})",
+                       choice.candidate->observation, cure.done, part_, loop_takes(recording_),
                        base::format_ns(choice.after_ns), base::format_ns(choice.before_ns), saving,
                        is_first ? "" : " more", shares);
   }
 
   const Recording& recording_;
   const model::Report& report_;
+  std::string_view part_;
+  double scale_;  ///< from the replayed part to the run
   double threads_;
   bool is_bound_;
 };
@@ -298,26 +312,41 @@ std::vector<Candidate> candidates_of(const Recording& recording) {
   return candidates;
 }
 
-void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
+namespace {
+
+void add_lines(const model::Session& session, const Machine& machine, double operations_per_part,
                model::Report& report) {
   constexpr std::size_t kMostLines = 5;
-  if (!has_timeline(session)) return;
-  if (const std::size_t operations = operations_of(session); operations > kMostOperations) {
-    report.notes.push_back(fmt::format(
-        "cures were not looked for: {} calls, kernels and copies are more than {}; record a part "
-        "of the program: rangescope profile --for 10s",
-        base::format_count(static_cast<std::int64_t>(operations)),
-        base::format_count(kMostOperations)));
-    return;
-  }
-  const Recording recording(session, machine_of(session, reference, device));
+  const Recording recording(session, machine);
   if (recording.loop().empty() || recording.instances().empty()) return;
   const std::vector<Candidate> candidates = candidates_of(recording);
   if (candidates.empty()) return;
   const std::vector<Choice> choices = Selection(recording).choose(candidates, kMostLines);
-  const Lines lines(recording, report);
+  const Lines lines(recording, report, operations_per_part);
   for (const Choice& choice : choices)
     report.verdict.push_back(lines.line(choice, choices.front().before_ns));
+}
+
+}  // namespace
+
+void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
+               model::Report& report, const Limits& limits) {
+  if (!has_timeline(session)) return;
+  const Machine machine = machine_of(session, reference, device);
+  const std::size_t operations = count_operations(session);
+  if (operations <= limits.most_operations) return add_lines(session, machine, 1, report);
+
+  const TimeWindow window = middle_of(session, limits.operations_of_part);
+  const model::Session part = part_of(session, window);
+  const std::size_t replayed = count_operations(part);
+  if (replayed == 0) return;
+  report.notes.push_back(fmt::format(
+      "cures were looked for in {} of {} calls, kernels and copies, {} in the middle of the "
+      "recording; savings are scaled to all of it",
+      base::format_count(static_cast<std::int64_t>(replayed)),
+      base::format_count(static_cast<std::int64_t>(operations)),
+      base::format_ns(static_cast<double>(window.end_ns - window.start_ns))));
+  add_lines(part, machine, static_cast<double>(operations) / static_cast<double>(replayed), report);
 }
 
 }  // namespace rangescope::analyze::cures

@@ -2,61 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "analyze/cures/candidate.hpp"
+#include "analyze/cures/repetition.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::cures {
 namespace {
 
-constexpr std::size_t kLongestPattern = 16;
-constexpr std::size_t kFewestKernels = 16;
-constexpr std::size_t kFewestRepetitions = 8;
-/// A kernel that a loop launches by the dozen: more would be worth a kernel of its own.
-constexpr double kSmall_ns = 50'000;
 /// How near to the memory's peak element-wise kernels of lists come.
 constexpr replay::Parameter kMemoryShare{1 / 0.8, 1, 2};
 /// Many small products as one: no launch latency each, and all of the GPU.
 constexpr replay::Parameter kBatched{0.5, 0.1, 1};
 /// Adam in one kernel moves 7 values of each parameter; in 7 kernels 16.
 constexpr double kFusedOptimizer = 7.0 / 16;
-
-/// Kernels whose names repeat.
-struct Run {
-  std::span<const Id> kernels;
-  std::size_t pattern = 1;
-};
-
-std::size_t repeated_length(const Recording& recording, std::span<const Id> kernels,
-                            std::size_t pattern) {
-  std::size_t length = std::min(pattern, kernels.size());
-  while (length < kernels.size() &&
-         recording.name_of(kernels[length]) == recording.name_of(kernels[length - pattern]))
-    ++length;
-  return length - length % pattern;
-}
-
-/// The longest repetition from the first kernel on; of equals the one with the shortest pattern.
-Run longest_run(const Recording& recording, std::span<const Id> kernels) {
-  Run longest{kernels.first(0), 1};
-  for (std::size_t pattern = 1; pattern <= kLongestPattern; ++pattern) {
-    const std::size_t length = repeated_length(recording, kernels, pattern);
-    const bool is_enough = length >= kFewestKernels && length >= kFewestRepetitions * pattern;
-    if (is_enough && length > longest.kernels.size()) longest = {kernels.first(length), pattern};
-  }
-  return longest;
-}
-
-std::vector<Run> runs_in(const Recording& recording, std::span<const Id> kernels) {
-  std::vector<Run> runs;
-  for (std::size_t first = 0; first + kFewestKernels <= kernels.size();) {
-    const Run run = longest_run(recording, kernels.subspan(first));
-    if (!run.kernels.empty()) runs.push_back(run);
-    first += std::max<std::size_t>(1, run.kernels.size());
-  }
-  return runs;
-}
 
 /// The kernels of an instance, cut where one does not fit.
 template <class Fits>
@@ -78,7 +37,7 @@ bool is_of_one_tensor(const Recording& recording, const Findings& findings, Id w
   const Role role = recording.traits(work).role;
   const bool fits = role == Role::kPointwise || role == Role::kFill || role == Role::kCopy ||
                     role == Role::kReduction;
-  return fits && recording.duration_ns(work) <= kSmall_ns;
+  return fits && recording.duration_ns(work) <= kSmallKernel_ns;
 }
 
 /// What the memory takes at its peak; where sizes are not known, what the kernels take when they
@@ -101,9 +60,9 @@ double together_ns(const Recording& recording, const Ids& kernels) {
 enum class List : std::uint8_t { kOptimizer, kZeroing, kClipping, kOther };
 
 /// Calls that launched the kernels, and what their thread did in front of them.
-Ids launching_operations(const Recording& recording, const Run& run) {
+Ids launching_operations(const Recording& recording, const Repetition& run) {
   Ids operations;
-  for (const Id kernel : run.kernels) {
+  for (const Id kernel : run.works) {
     const Id call = replay::launch_of(recording.graph(), kernel);
     if (call == model::kNone) continue;
     operations.push_back(call);
@@ -115,16 +74,17 @@ Ids launching_operations(const Recording& recording, const Run& run) {
 
 /// Names of kernels tell Adam alone. SGD's are additions like any others, but the thread that
 /// launches them is seen in torch.optim.
-bool is_launched_by_optimizer(const Recording& recording, Findings& findings, const Run& run) {
+bool is_launched_by_optimizer(const Recording& recording, Findings& findings,
+                              const Repetition& run) {
   constexpr CodePlace kOptimizers[] = {{"torch/optim/", ""}};
   const auto [samples, in_optimizer] =
       findings.samples().share_at(recording, launching_operations(recording, run), kOptimizers);
   return in_optimizer > 0 && 2 * in_optimizer >= samples;
 }
 
-List list_of(const Recording& recording, Findings& findings, const Run& run) {
+List list_of(const Recording& recording, Findings& findings, const Repetition& run) {
   bool all_fill = true;
-  for (const Id kernel : run.kernels.first(run.pattern)) {
+  for (const Id kernel : run.works.first(run.pattern)) {
     const bool is_of_adam =
         recording.is_named(kernel, "addcdiv") || recording.is_named(kernel, "addcmul");
     if (is_of_adam) return List::kOptimizer;
@@ -136,17 +96,17 @@ List list_of(const Recording& recording, Findings& findings, const Run& run) {
 }
 
 /// Each kernel of the pattern as one over all tensors; an optimizer as one altogether.
-void fuse_run(const Recording& recording, const Run& run, List list, Remedy& remedy) {
+void fuse_run(const Recording& recording, const Repetition& run, List list, Remedy& remedy) {
   if (list == List::kOptimizer) {
-    const Ids all(run.kernels.begin(), run.kernels.end());
+    const Ids all(run.works.begin(), run.works.end());
     const double one_ns = kFusedOptimizer * together_ns(recording, all);
     remedy.fused.push_back({all, static_cast<std::int64_t>(one_ns)});
     return;
   }
   for (std::size_t phase = 0; phase < run.pattern; ++phase) {
     Ids same;
-    for (std::size_t index = phase; index < run.kernels.size(); index += run.pattern)
-      same.push_back(run.kernels[index]);
+    for (std::size_t index = phase; index < run.works.size(); index += run.pattern)
+      same.push_back(run.works[index]);
     const double one_ns = together_ns(recording, same);
     remedy.fused.push_back({std::move(same), static_cast<std::int64_t>(one_ns)});
   }
@@ -173,12 +133,12 @@ void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
     for (const Ids& segment : segments_of(recording, instance, [&](Id work) {
            return is_of_one_tensor(recording, findings, work);
          })) {
-      for (const Run& run : runs_in(recording, segment)) {
+      for (const Repetition& run : repetitions_in(recording, segment)) {
         before = joined(list_of(recording, findings, run), before);
         const auto list = static_cast<std::size_t>(before);
         fuse_run(recording, run, before, candidates[list].remedy);
-        kernels[list] += run.kernels.size();
-        findings.claim({run.kernels.begin(), run.kernels.end()});
+        kernels[list] += run.works.size();
+        findings.claim({run.works.begin(), run.works.end()});
       }
     }
   }
@@ -207,10 +167,10 @@ void find_products_one_by_one(const Recording& recording, Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     for (const Ids& segment : segments_of(recording, instance, [&](Id work) {
            return recording.has_role(work, Role::kProduct) && !findings.is_claimed(work) &&
-                  is_small(work) && recording.duration_ns(work) <= kSmall_ns;
+                  is_small(work) && recording.duration_ns(work) <= kSmallKernel_ns;
          })) {
-      for (const Run& run : runs_in(recording, segment)) {
-        const Ids all(run.kernels.begin(), run.kernels.end());
+      for (const Repetition& run : repetitions_in(recording, segment)) {
+        const Ids all(run.works.begin(), run.works.end());
         double shared_ns = 0;
         for (const Id product : all)
           shared_ns += recording.room(product) * recording.duration_ns(product);

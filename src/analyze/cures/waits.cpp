@@ -9,14 +9,6 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-constexpr std::uint64_t kValue_bytes = 64;
-
-bool is_value_to_host(const Recording& recording, Id work) {
-  return recording.operation(work).kind == Kind::kCopy &&
-         recording.copy(work).kind == model::CopyKind::kDeviceToHost &&
-         recording.copy(work).bytes <= kValue_bytes;
-}
-
 /// How long they took in the recording.
 double recorded_ns(const Recording& recording, const Ids& waits) {
   double sum_ns = 0;

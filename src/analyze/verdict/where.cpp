@@ -20,6 +20,13 @@ namespace {
 
 using base::format_ns;
 
+/// Ranges that the program's author chose: not of a library, no calls of modules.
+bool has_own_ranges(const Case& known) {
+  return std::ranges::any_of(known.report().regions, [](const model::Region& region) {
+    return !region.module && !model::is_library_domain(region.domain);
+  });
+}
+
 }  // namespace
 
 void find_compilation(const Case& known, std::vector<model::Verdict>& out) {
@@ -86,7 +93,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   const bool gaps =
       between >= kBetween * loop && known.matters(between) && between >= kMattersOfRun * run;
   const bool bare = 1 - share < kCovered;
-  if (!gaps && !bare) verdict.severity = model::Weight::kNote;
+  if (!has_own_ranges(known) || (!gaps && !bare)) verdict.severity = model::Weight::kNote;
   if (gaps && !bare) {  // start and end are what they are; the gaps are in the loop
     verdict.saves_ns = between;
     verdict.saves_share = verdict.evidence["between_share"] = between / run;
