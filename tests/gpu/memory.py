@@ -5,8 +5,10 @@ import unittest
 
 import gpu
 
-TRAINED = ("gpt", "convolutions", "recurrent", "encoder", "perceptron", "autoencoder")
-RUN_OUT = ("linear", "scores", "convolution", "nested", "growing", "activation")
+TRAINED = ("gpt", "convolutions", "recurrent", "encoder", "perceptron", "autoencoder", "resnet", "vision", "speech", "experts", "clicks",
+           "checkpointed")
+RUN_OUT = ("linear", "scores", "convolution", "nested", "growing", "activation", "outer", "logits", "normalization", "upsampling", "unfolding",
+           "hidden")
 
 
 class Memory(unittest.TestCase):

@@ -13,6 +13,7 @@ import time
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(0)
 DEVICE = "cuda"
@@ -66,6 +67,102 @@ class Recurrent(nn.Module):
         return self.head(self.cells(x)[0][:, -1])
 
 
+class Bottleneck(nn.Module):
+    """As in ResNet-50."""
+
+    def __init__(self, channels, inner):
+        super().__init__()
+        self.reduce, self.middle, self.expand = nn.Conv2d(channels, inner, 1), nn.Conv2d(inner, inner, 3, padding=1), nn.Conv2d(inner, channels, 1)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(size) for size in (inner, inner, channels))
+
+    def forward(self, x):
+        y = F.relu(self.norms[0](self.reduce(x)))
+        y = F.relu(self.norms[1](self.middle(y)))
+        return F.relu(x + self.norms[2](self.expand(y)))
+
+
+class Resnet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 256, 7, 4, 3)
+        self.blocks = nn.Sequential(*(Bottleneck(256, 64) for _ in range(6)))
+        self.head = nn.Linear(256, 100)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.stem(x)).mean((2, 3)))
+
+
+class Vision(nn.Module):
+    """A vision transformer: patches by a convolution, a class token, learned positions."""
+
+    def __init__(self, width=384, layers=6, patches=196):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 16, 16)
+        self.token = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(torch.zeros(1, patches + 1, width))
+        self.layers, self.head = nn.ModuleList(Block(width, 6) for _ in range(layers)), nn.Linear(width, 100)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat((self.token.expand(x.shape[0], -1, -1), x), 1) + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x[:, 0])
+
+
+class Speech(nn.Module):
+    """As Whisper's: two convolutions over the spectrogram, an encoder, and a decoder that attends to it."""
+
+    def __init__(self, width=384, words=4000):
+        super().__init__()
+        self.first, self.second = nn.Conv1d(80, width, 3, padding=1), nn.Conv1d(width, width, 3, 2, 1)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(width, 6, 4 * width, batch_first=True), 3)
+        self.embed, self.head = nn.Embedding(words, width), nn.Linear(width, words)
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(width, 6, 4 * width, batch_first=True), 3)
+
+    def forward(self, sound, ids):
+        heard = self.encoder(F.gelu(self.second(F.gelu(self.first(sound)))).transpose(1, 2))
+        return self.head(self.decoder(self.embed(ids), heard))
+
+
+class Experts(nn.Module):
+    """Each row goes to one of eight perceptrons."""
+
+    def __init__(self, width=512, experts=8):
+        super().__init__()
+        self.router = nn.Linear(width, experts)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)) for _ in range(experts))
+
+    def forward(self, x):
+        chosen, out = self.router(x).softmax(-1).max(-1), torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            rows = (chosen.indices == number).nonzero()[:, 0]
+            out = out.index_add(0, rows, expert(x[rows]) * chosen.values[rows, None])
+        return out
+
+
+class Clicks(nn.Module):
+    """A recommender: large tables of embeddings below a small perceptron."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.EmbeddingBag(50000, 64, mode="sum") for _ in range(8))
+        self.top = nn.Sequential(nn.Linear(8 * 64, 256), nn.ReLU(), nn.Linear(256, 1))
+
+    def forward(self, ids):
+        return self.top(torch.cat([table(ids[number]) for number, table in enumerate(self.tables)], 1))
+
+
+class Checkpointed(Gpt):
+    """Its layers' activations are computed again in the backward pass."""
+
+    def forward(self, ids, caches=None):
+        x = self.embed(ids)
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False)
+        return self.head(x)
+
+
 def classes(count, limit):
     return torch.randint(0, limit, (count,), device=DEVICE)
 
@@ -81,6 +178,13 @@ MODELS = {
     "autoencoder": (lambda: nn.Sequential(nn.Conv2d(3, 64, 4, 2, 1), nn.ReLU(), nn.Conv2d(64, 128, 4, 2, 1), nn.ReLU(),
                                           nn.ConvTranspose2d(128, 64, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(64, 3, 4, 2, 1)),
                     lambda m: m(torch.randn(32, 3, 128, 128, device=DEVICE)).square().mean()),
+    "resnet": (Resnet, lambda m: F.cross_entropy(m(torch.randn(16, 3, 224, 224, device=DEVICE)), classes(16, 100))),
+    "vision": (Vision, lambda m: F.cross_entropy(m(torch.randn(16, 3, 224, 224, device=DEVICE)), classes(16, 100))),
+    "speech": (Speech, lambda m: F.cross_entropy(m(torch.randn(4, 80, 1000, device=DEVICE), classes(4 * 64, 4000).view(4, 64)).view(-1, 4000),
+                                                 classes(256, 4000))),
+    "experts": (lambda: nn.Sequential(*(Experts() for _ in range(4))), lambda m: m(torch.randn(4096, 512, device=DEVICE)).square().mean()),
+    "clicks": (Clicks, lambda m: m([classes(2048 * 8, 50000).view(2048, 8) for _ in range(8)]).square().mean()),
+    "checkpointed": (Checkpointed, lambda m: F.cross_entropy(m(torch.randint(0, 8000, (8, 256), device=DEVICE)).view(-1, 8000), classes(2048, 8000))),
 }
 
 
@@ -144,6 +248,35 @@ class Cat(nn.Module):
             kept.append(torch.cat(kept, 0))
 
 
+class Outer(nn.Module):
+    """A mask of all pairs."""
+
+    def forward(self, x):
+        row = x[:, 0]
+        return row[:, None] > row[None, :]
+
+
+class Logits(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(256, 50000)
+
+    def forward(self, x):
+        logits = self.head(x)
+        return F.cross_entropy(logits.float(), torch.zeros(x.shape[0], dtype=torch.long, device=DEVICE))
+
+
+class Hidden(nn.Module):
+    """The greedy one stands deep in a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.ModuleDict({"norm": nn.LayerNorm(1024), "greedy": nn.Linear(1024, 32768)}) for _ in range(4))
+
+    def forward(self, x):
+        return [layer["greedy"](layer["norm"](x)) for layer in self.layers]
+
+
 OUT_OF_MEMORY = {  # modules around the greedy one, and what it is given
     "linear": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.Linear(1024, 1024)}), (1 << 20, 1024)),
     "scores": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": Scores()}), (64, 8192, 64)),
@@ -151,6 +284,12 @@ OUT_OF_MEMORY = {  # modules around the greedy one, and what it is given
     "nested": (Wide, (65536, 1024)),
     "growing": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": Cat()}), (1024, 1024)),
     "activation": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.GELU()}), (1 << 20, 1024)),
+    "outer": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": Outer()}), (1 << 16, 16)),
+    "logits": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": Logits()}), (1 << 15, 256)),
+    "normalization": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.LayerNorm(1024)}), (1 << 20, 1024)),
+    "upsampling": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.Upsample(scale_factor=4)}), (16, 64, 256, 256)),
+    "unfolding": (lambda: nn.ModuleDict({"small": nn.Linear(256, 256), "greedy": nn.Unfold(7, padding=3)}), (16, 64, 128, 128)),
+    "hidden": (Hidden, (16384, 1024)),
 }
 
 

@@ -11,6 +11,7 @@
 
 #include "analyze/cures/candidate.hpp"
 #include "analyze/cures/catalog.hpp"
+#include "analyze/cures/guest_profiler.hpp"
 #include "analyze/cures/part.hpp"
 #include "analyze/statistics/stretches.hpp"
 #include "base/text.hpp"
@@ -327,11 +328,8 @@ void add_lines(const model::Session& session, const Machine& machine, double ope
     report.verdict.push_back(lines.line(choice, choices.front().before_ns));
 }
 
-}  // namespace
-
-void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
-               model::Report& report, const Limits& limits) {
-  if (!has_timeline(session)) return;
+void add_replayed(const model::Session& session, const Reference& reference,
+                  const std::string& device, const Limits& limits, model::Report& report) {
   const Machine machine = machine_of(session, reference, device);
   const std::size_t operations = count_operations(session);
   if (operations <= limits.most_operations) return add_lines(session, machine, 1, report);
@@ -347,6 +345,14 @@ void add_cures(const model::Session& session, const Reference& reference, const 
       base::format_count(static_cast<std::int64_t>(operations)),
       base::format_ns(static_cast<double>(window.end_ns - window.start_ns))));
   add_lines(part, machine, static_cast<double>(operations) / static_cast<double>(replayed), report);
+}
+
+}  // namespace
+
+void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
+               model::Report& report, const Limits& limits) {
+  if (has_timeline(session)) add_replayed(session, reference, device, limits, report);
+  add_guest_profiler(report);
 }
 
 }  // namespace rangescope::analyze::cures

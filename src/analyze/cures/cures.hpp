@@ -22,7 +22,8 @@ struct Limits {
 };
 
 /// Adds them to the report's verdict, for `judge` to put in its place: the one that saves most
-/// first; none where the session has no timeline of calls and GPU work. The report has the regions
+/// first; where the session has no timeline of calls and GPU work, none but
+/// that of a profiler that the program runs (guest_profiler.hpp). The report has the regions
 /// that lines are about, and the run's length.
 void add_cures(const model::Session& session, const Reference& reference, const std::string& device,
                model::Report& report, const Limits& limits = {});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "analyze/cures/candidate.hpp"
 #include "analyze/cures/repetition.hpp"
@@ -11,8 +12,18 @@ namespace {
 
 constexpr std::size_t kFewestSamples = 16;
 
+/// A product may be a model's, whose next input can need the value.
+bool works_on_elements(Role role) {
+  constexpr Role kRoles[] = {Role::kPointwise, Role::kFill,      Role::kCopy,
+                             Role::kReduction, Role::kSelection, Role::kIndexing};
+  return std::ranges::find(kRoles, role) != std::end(kRoles);
+}
+
 bool is_small_work(const Recording& recording, Id work) {
-  if (recording.is_kernel(work)) return recording.duration_ns(work) <= kSmallKernel_ns;
+  if (recording.is_kernel(work)) {
+    return works_on_elements(recording.traits(work).role) &&
+           recording.duration_ns(work) <= kSmallKernel_ns;
+  }
   return recording.operation(work).kind == Kind::kMemset || is_value_to_host(recording, work);
 }
 

@@ -125,7 +125,7 @@ Rule find_waits_for_cpu, find_start_up, find_held, find_synchronization, find_co
     find_slow_hosts, find_uneven_work, find_slow_links, find_imbalance, find_compilation,
     find_outside, find_kernel, find_modules, find_hot_region, find_throttled, find_profiler,
     find_cuda_calls, find_memory;
-Rule find_cuda_error, find_own_code, find_guest_profiler;
+Rule find_cuda_error, find_own_code;
 Rule find_idle_gpu;  // where nothing before it explains it
 
 }  // namespace rangescope::analyze

@@ -23,13 +23,13 @@ namespace rangescope::analyze {
 namespace {
 
 constexpr auto kRules = std::to_array<Rule*>({
-    find_cuda_error,    find_guest_profiler,
+    find_cuda_error,
     find_own_code,  // before find_hot_region, which is a note where this has found something
-    find_waits_for_cpu, find_held,           find_synchronization, find_copies,     find_bounds,
-    find_stalls,        find_padding,        find_warm_up,         find_uneven,     find_stragglers,
-    find_slow_gpus,     find_slow_hosts,     find_uneven_work,     find_slow_links, find_imbalance,
-    find_compilation,   find_outside,        find_kernel,          find_modules,    find_hot_region,
-    find_throttled,     find_profiler,       find_cuda_calls,      find_start_up,   find_idle_gpu,
+    find_waits_for_cpu, find_held,       find_synchronization, find_copies,     find_bounds,
+    find_stalls,        find_padding,    find_warm_up,         find_uneven,     find_stragglers,
+    find_slow_gpus,     find_slow_hosts, find_uneven_work,     find_slow_links, find_imbalance,
+    find_compilation,   find_outside,    find_kernel,          find_modules,    find_hot_region,
+    find_throttled,     find_profiler,   find_cuda_calls,      find_start_up,   find_idle_gpu,
 });
 
 /// "CUDA" or "HIP" where every operator is a call of it; else "".
