@@ -2,7 +2,9 @@
 // prints its losses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,5 +52,10 @@ struct Loss {
       count;  ///< how many events (or bytes, if `detail` says so); 0 where it cannot be known
   std::string detail;  ///< one sentence for people: what, where, what it means for the numbers
 };
+
+/// Says why a program that uses NVTX was not recorded, and so why there may be no ranges.
+[[nodiscard]] inline bool explains_missing_ranges(const Loss& loss) {
+  return std::ranges::find(kNotRecordedKinds, loss.kind.id()) != std::end(kNotRecordedKinds);
+}
 
 }  // namespace rangescope::model

@@ -40,6 +40,11 @@ struct LossEntry {
   std::string_view cure;  ///< imperative; empty where nothing can be done
 };
 
+/// Why a program that uses NVTX was not recorded: each explains why a report has no ranges.
+inline constexpr std::string_view kNotRecordedKinds[] = {
+    "musl_program",   "cleared_environment", "replaced_injection", "nvtx_2_program",
+    "static_program", "hidden_run_folder",   "other_user"};
+
 [[nodiscard]] std::span<const LossEntry> loss_table();
 /// Its row; that of "unknown_loss" for an id that the table lacks.
 [[nodiscard]] const LossEntry& loss_entry(std::string_view id);

@@ -10,7 +10,9 @@
 #include "collect/nsight/outcome.hpp"
 #include "collect/nsight/tools.hpp"
 #include "profile/counters.hpp"
+#include "profile/sampling.hpp"
 #include "read/registry.hpp"
+#include "wire/launched.hpp"
 #include "wire/names.hpp"
 
 namespace rangescope::profile {
@@ -26,6 +28,17 @@ base::Result<model::Session> captured(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error) || fs::is_empty(folder, error)) return model::Session{};
   return read::read_any(folder);
+}
+
+/// Losses of programs that left no capture, from CPU samples in `folder` of the same launch.
+void add_programs_not_recorded(const fs::path& captures, const fs::path& folder,
+                               model::Session& session) {
+  std::error_code error;
+  fs::copy_file(captures / wire::launched::kFile, folder / wire::launched::kFile, error);
+  const auto watched = read::read_any(folder);
+  if (!watched) return;
+  for (const model::Loss& loss : watched->losses)
+    if (model::explains_missing_ranges(loss)) session.losses.push_back(loss);
 }
 
 bool known(const doctor::ProgramFacts& facts) {
@@ -118,7 +131,13 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
                                                       kPause * (end - begin));
       return all;
     };
+  // Its samples are not read: only which programs were not recorded, and why.
+  const fs::path watched = folder.path() / "watched";
+  SampleChoice choice;
+  choice.library = library;
+  auto cpu = begin_cpu(choice, watched);
   auto ended = collect::launch(*plan, launch);
+  if (cpu && *cpu) (*cpu)->stop();
   if (!ended) {
     look.not_started = ended.error();
     return look;
@@ -133,7 +152,11 @@ base::Result<doctor::ProgramLook> look_at_program(const LookRequest& request) {
     look.said = collect::read_log(err + "\n" + out);
     look.no_driver = !has_driver();
   }
-  const auto session = TRY(captured(captures));
+  auto session = TRY(captured(captures));
+  if (cpu && *cpu) {
+    (*cpu)->finish();
+    add_programs_not_recorded(captures, watched, session);
+  }
   look.facts = doctor::gather(session, request.ranges, request.kernels);
   return look;
 }

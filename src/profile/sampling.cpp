@@ -232,6 +232,7 @@ base::Result<std::optional<sample::cpu::Recorder>> begin_cpu(const SampleChoice&
   options.counters = TRY(wanted_events(choice));
   options.may_poll = !choice.cpu_hz && choice.cpu_counters.empty();
   options.regions = choice.regions;
+  options.library = choice.library;
   options.cache = names_cache();
   std::error_code error;
   std::filesystem::create_directories(base::in_place(options.folder), error);

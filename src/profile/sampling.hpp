@@ -38,8 +38,9 @@ struct SampleChoice {
   bool cpu_off = false;
   std::optional<std::int64_t> cpu_hz;  ///< of a thread's CPU time; absent: auto
   std::vector<std::string>
-      cpu_counters;     ///< groups of conf/cpu_counters, and events by perf's names
-  std::string regions;  ///< sample::cpu::Options::regions
+      cpu_counters;               ///< groups of conf/cpu_counters, and events by perf's names
+  std::string regions;            ///< sample::cpu::Options::regions
+  std::filesystem::path library;  ///< likewise
 };
 
 /// SampleChoice::regions by the settings of the library, which sees them where something is

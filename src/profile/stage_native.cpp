@@ -94,6 +94,7 @@ class Native : public Stage {
     const fs::path captures = request.run_dir / "native";
     SampleChoice choice = look_ ? SampleChoice{.off = true, .cpu_off = true} : run_.args.sampling;
     choice.regions = regions_of(run_.args.native.extra_env);
+    choice.library = run_.args.native.library;
     const bool in_windows = run_.args.windows.any() && !look_;  // they sample by themselves
     const SampleChoice nothing{.off = true, .cpu_off = true};
     auto sampling =

@@ -88,6 +88,7 @@ inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the 
     kNotCounted{37},    ///< `count` counters that the system refused; the text says why
     kShortThreads{38},  ///< `count` threads ended before their first sample; text: ns of CPU time
                         ///< that they used
+    kNotRecorded{39},   ///< a program whose ranges are not; text: kind of loss, pid, sentence
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
 /// A moment in an item: written as the difference to that of the item before.

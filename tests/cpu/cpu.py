@@ -215,6 +215,14 @@ class Native(Profiled):
         self.assertGreater(wants["holders"][0]["ns"], 0.8 * wants["split"]["waiting"])
         self.assertTrue(any("waits for a lock" in v["text"] and "in keeps" in v["text"] for v in report["verdict"]), report["verdict"])
 
+    def test_short_waits_for_a_lock_have_their_place(self):
+        if not kernel_allowed():
+            self.skipTest("perf_event_paranoid gives no registers of threads that go to sleep")
+        report, truth = self.profile(SHARES, "short_locks", "400", rate="199Hz")
+        locks = sum(wait["total_ns"] for wait in report["waits"] if wait["kind"] == "lock" and wait["place"])
+        self.assertGreater(locks / 1e6, 0.75 * truth["short locks"], report["waits"])
+        self.assertLess(locks / 1e6, 1.1 * truth["short locks"] + 1e3 * self.stolen_s, report["waits"])
+
     def test_a_pool_works_for_who_uses_it(self):
         program = f"{BIN}/cpu_pool"
         if not os.path.exists(program):

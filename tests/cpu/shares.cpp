@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -232,6 +233,34 @@ void held(double ms) {
   waiter.join();
 }
 
+// One keeps a lock for half a millisecond whenever the other is about to want it.
+void short_locks(int times) {
+  std::mutex mutex;
+  std::atomic<bool> is_held{false}, is_over{false};
+  std::thread keeper([&] {
+    while (!is_over) {
+      mutex.lock();
+      is_held = true;
+      const double until = clock_ms(CLOCK_MONOTONIC) + 0.5;
+      while (clock_ms(CLOCK_MONOTONIC) < until) continue;
+      mutex.unlock();
+      while (is_held && !is_over) continue;
+    }
+  });
+  double waited = 0;
+  for (int i = 0; i < times; ++i) {
+    while (!is_held) continue;
+    const double before = clock_ms(CLOCK_MONOTONIC);
+    mutex.lock();
+    waited += clock_ms(CLOCK_MONOTONIC) - before;
+    mutex.unlock();
+    is_held = false;
+  }
+  is_over = true;
+  keeper.join();
+  g_truth["short locks"] = waited;
+}
+
 void ping_pong(double ms) {
   int there[2], back[2];
   if (pipe(there) != 0 || pipe(back) != 0) std::exit(1);
@@ -299,6 +328,8 @@ int main(int argc, char** argv) {
     brief_waits(static_cast<int>(ms));
   } else if (mode == "held") {
     held(ms);
+  } else if (mode == "short_locks") {
+    short_locks(static_cast<int>(ms));
   } else if (mode == "kernel") {
     timed("work", in_kernel, ms);
   } else if (mode == "pingpong") {

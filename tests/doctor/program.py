@@ -215,6 +215,71 @@ class Looks(DoctorCase):
         self.assertIn("decode > step > layer0: 4 instances, 8 kernels", done.stdout)
 
 
+class NotRecorded(DoctorCase):
+    """Programs with ranges that no library can record: `doctor`, `profile` and `report` name the one reason."""
+
+    def check(self, reason, command, detail, *, env=None):
+        answer = self.doctor(command, env=env)
+        self.assertEqual([c for c in self.complaints(answer) if c.startswith("fail")], ["fail program." + reason], answer["findings"])
+        self.assertRegex(answer["findings"][0]["found"], detail)
+        done = cases.run([f"{BIN}/rangescope", "profile", "--", *command], cwd=self.folder, env={**self.env, **(env or {})})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr + done.stdout, "no ranges: the program is one region. " + detail)
+        self.assertIn(reason, self.losses("rangescope-runs"))
+
+    def losses(self, root):
+        runs = sorted(os.listdir(os.path.join(self.folder, root)))
+        with open(os.path.join(self.folder, root, runs[-1], "report.json")) as f:
+            return {loss["kind"]: loss["detail"] for loss in json.load(f)["losses"]}
+
+    def test_a_cleared_environment(self):
+        self.check("cleared_environment", ["env", "-i", VICTIM, "cpu_slow"], r"doctor_victim \(process \d+\) started without NVTX_INJECTION64_PATH")
+
+    def test_another_library_named_by_a_script(self):
+        self.check("replaced_injection", ["env", "NVTX_INJECTION64_PATH=/opt/tool/libtool.so", VICTIM, "cpu_slow"],
+                   r"doctor_victim \(process \d+\) had NVTX_INJECTION64_PATH=/opt/tool/libtool.so")
+
+    def test_another_library_named_by_the_program(self):
+        self.check("replaced_injection", [VICTIM, "sets_injection"], r"doctor_victim \(process \d+\) had NVTX_INJECTION64_PATH=/usr/lib/libother_tool.so")
+
+    def test_nvtx_2(self):
+        self.check("nvtx_2_program", [os.path.join(BIN, "doctor_nvtx_2")], r"doctor_nvtx_2 \(process \d+\) calls NVTX 2")
+
+    def test_a_static_program(self):
+        self.check("static_program", [os.path.join(BIN, "doctor_static")], r"doctor_static \(process \d+\) is linked statically")
+
+    def test_a_hidden_folder(self):
+        hide = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', self.folder]
+        if cases.run([*hide, "true"]).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        self.check("hidden_run_folder", [*hide, VICTIM, "cpu_slow"], r"doctor_victim \(process \d+\) does not see ")
+
+    def test_another_user_and_its_cure(self):
+        become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        if cases.run([*become, f"{BIN}/rangescope", "--version"]).returncode != 0:
+            self.skipTest("not root, or the build cannot be read by others")
+        os.chmod(self.folder, 0o755)
+        self.check("other_user", [*become, VICTIM, "cpu_slow"], r"doctor_victim \(process \d+\) ran as user 65534")
+        theirs = os.path.join(self.folder, "theirs")
+        os.mkdir(theirs)
+        os.chown(theirs, 65534, 65534)
+        done = cases.run([*become, f"{BIN}/rangescope", "profile", "--runs", theirs, "--", VICTIM, "cpu_slow"], cwd=theirs,
+                         env=dict(self.env, HOME=theirs, TMPDIR=theirs, XDG_CACHE_HOME=theirs))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^decode ")
+
+    def test_a_child_is_named_where_its_parent_has_ranges(self):
+        done = cases.run([f"{BIN}/rangescope", "profile", "--", VICTIM, "child_cleared"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^parent ")
+        self.assertRegex(self.losses("rangescope-runs")["cleared_environment"], r"doctor_victim \(process \d+\) started without")
+
+    def test_programs_without_ranges_are_no_loss(self):
+        done = cases.run([f"{BIN}/rangescope", "profile", "--", "env", "-i", "sleep", "0.3"], cwd=self.folder, env=self.env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("cleared_environment", self.losses("rangescope-runs"))
+
+
 class Ways(DoctorCase):
     def ways(self, scene, include="decode/", **env):
         return {w["name"]: w for w in self.doctor(scene, include, env=env)["ways"]}

@@ -192,6 +192,22 @@ int main(int argc, char** argv) {
     decode(3, [](int) { usleep(20000); });
     usleep(300000);
   }
+  if (is("sets_injection")) {  // as another profiler's start script in the program does
+    setenv("NVTX_INJECTION64_PATH", "/usr/lib/libother_tool.so", 1);
+    decode(20, [](int) { usleep(20000); });
+  }
+  if (is("child_cleared")) {
+    decode(
+        2, [](int) { usleep(500); }, "parent");
+    const pid_t pid = fork();
+    if (pid == 0) {
+      char* const none[] = {nullptr};
+      char* const arguments[] = {argv[0], const_cast<char*>("cpu_slow"), nullptr};
+      execve(argv[0], arguments, none);
+      _exit(127);
+    }
+    waitpid(pid, nullptr, 0);
+  }
   if (is("worker")) {
     warm_up();
     decode(4, [](int) {

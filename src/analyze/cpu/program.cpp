@@ -36,9 +36,13 @@ std::string advice(const Session& session) {
     python |= frame.kind == model::FrameKind::kPython;
     torch |= base::file_name(session.strings.view(frame.module)).starts_with("libtorch");
   }
-  for (const model::Loss& loss : session.losses)
+  for (const model::Loss& loss : session.losses) {
     if (loss.kind == "musl_program")
       return "no ranges: the program is one region. It is linked to musl: link it to glibc";
+    if (model::explains_missing_ranges(loss))
+      return fmt::format("no ranges: the program is one region. {} {}", loss.detail,
+                         model::loss_entry(loss.kind.id()).cure);
+  }
   const std::string text = "no ranges: the program is one region. To split it, ";
   if (torch)
     return text +

@@ -140,6 +140,10 @@ class Gatherer {
           loss.kind == "unfinished_gpu_work")
         facts_.gpu_lost += (facts_.gpu_lost.empty() ? "" : "; ") + loss.detail;
       if (loss.kind == "no_capture_file") facts_.unrecorded = loss.detail;
+      if (model::explains_missing_ranges(loss) && facts_.not_recorded.empty()) {
+        facts_.not_recorded_kind = loss.kind.id();
+        facts_.not_recorded = loss.detail;
+      }
       if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
       if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
     }

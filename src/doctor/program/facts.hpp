@@ -85,8 +85,10 @@ struct ProgramFacts {
   std::vector<std::string> domains;  ///< names of domains with ranges; "" is the default one
   std::size_t processes = 0;         ///< that loaded the library
   std::string unrecorded;            ///< of processes that did and could make no file: why
-  std::uint64_t occurrences = 0;     ///< of all ranges
-  bool nvtx = false;                 ///< some NVTX call was made
+  /// Of a program that uses NVTX and was not recorded: the kind of loss, and what was seen.
+  std::string not_recorded_kind, not_recorded;
+  std::uint64_t occurrences = 0;  ///< of all ranges
+  bool nvtx = false;              ///< some NVTX call was made
   std::uint64_t kernels = 0, graph_launches = 0;
   bool cuda = false;  ///< CUDA was initialised in some process
   std::string

@@ -50,6 +50,8 @@ Findings check_nvtx(const ProgramLook& look) {
   if (!facts.ranges.empty()) return {};
   if (!facts.unrecorded.empty())
     return {finding_of("program.no_files", Grade::kFail, facts.unrecorded)};
+  if (!facts.not_recorded.empty())
+    return {finding_of("program." + facts.not_recorded_kind, Grade::kFail, facts.not_recorded)};
   const auto files = look.ended.open_files;
   if (facts.processes == 0 && files && *files < kFewFiles)
     return {finding_of("program.no_files", Grade::kFail,

@@ -142,6 +142,30 @@ class CpuReader {
     }
     if (event.kind == cpu_wire::kNotCounted) lose("cpu_not_counted", event.count, text + ".");
     if (event.kind == cpu_wire::kPythonUnread) lose("python_not_read", event.count, text + ".");
+    if (event.kind == cpu_wire::kNotRecorded) not_recorded(text);
+  }
+
+  /// "cleared_environment 123 order (process 123) started without ...". Not a loss where the
+  /// process left a capture after all.
+  void not_recorded(std::string_view text) {
+    const std::string_view kind = text.substr(0, text.find(' '));
+    const std::string_view rest = text.substr(std::min(kind.size() + 1, text.size()));
+    const std::string_view pid = rest.substr(0, rest.find(' '));
+    const std::string_view sentence = rest.substr(std::min(pid.size() + 1, rest.size()));
+    const auto has_that_pid = [&](const model::Process& process) {
+      return process.pid == base::to_uint(pid);
+    };
+    if (std::ranges::any_of(session_.processes, has_that_pid)) return;
+    const std::string_view program = sentence.substr(0, sentence.find(" (process "));
+    const auto is_same = [&](const model::Loss& loss) {
+      return loss.kind.id() == kind &&
+             loss.detail.substr(0, loss.detail.find(" (process ")) == program;
+    };
+    const auto known = std::ranges::find_if(session_.losses, is_same);
+    if (known != session_.losses.end())
+      ++known->count;
+    else
+      session_.losses.push_back(model::Loss::read(kind, "", 1, std::string(sentence) + "."));
   }
 
   void end(const std::string& text) {

@@ -22,6 +22,7 @@
 #include "sample/cpu/real_time.hpp"
 #include "sample/cpu/sampler.hpp"
 #include "sample/cpu/target.hpp"
+#include "sample/cpu/unrecorded.hpp"
 
 namespace rangescope::sample::cpu {
 namespace {
@@ -110,6 +111,7 @@ struct Recorder::State {
   std::optional<Events> events;  ///< none: the kernel refused them, and /proc is read instead
   Running polled{static_cast<std::uint32_t>(::getpid())};
   Sampler sampler;
+  std::optional<Unrecorded> unrecorded;
   Options options;
   std::atomic<bool> ended{false};
   std::int64_t cpu_ns = 0, from_ns = 0, ended_ns = 0;
@@ -154,6 +156,7 @@ void Recorder::State::record() {
     events->be_quiet(sampler.patient(now_ns()));
     real_time.rests(events->quiet());
     sampler.ask_for_calls();
+    if (unrecorded) unrecorded->look(now_ns());
     if (watch.turns(now_ns(), switches)) turn(watch);
     const std::int64_t now = now_ns();
     if (now - looked > least_ns * 9 / 10) {
@@ -178,6 +181,7 @@ void Recorder::State::poll() {
     const std::int64_t before = thread_cpu_ns();
     polls.turn(sampler, now_ns());
     sampler.look_at_waits(now_ns());
+    if (unrecorded) unrecorded->look(now_ns());
     if (now_ns() - flushed > 1'000'000'000) {
       sampler.flush();
       flushed = now_ns();
@@ -259,6 +263,12 @@ base::Result<Recorder> Recorder::start(const Options& options) {
   auto state = make(options, nullptr);
   if (!state) return base::fail(std::move(state));
   if ((*state)->events) (*state)->sampler.describe(options.counters, (*state)->events->refused());
+  if (!options.library.empty()) {
+    Unrecorded& unrecorded =
+        (*state)->unrecorded.emplace(options.library, options.folder.parent_path());
+    (*state)->sampler.on_exec(
+        [&unrecorded](std::uint32_t pid) { unrecorded.executed(pid, now_ns()); });
+  }
   Recorder recorder(std::move(*state));
   // This thread has the events, disabled: a thread made now inherits them and stays without samples
   // too.
@@ -356,6 +366,10 @@ void Recorder::stop() {
 
 void Recorder::finish() {
   if (state_->out_of_memory) state_->sampler.cut("no memory was left to record them");
+  if (state_->unrecorded)
+    for (const UnrecordedProgram& program : state_->unrecorded->reasons())
+      state_->sampler.not_recorded(program.kind + " " + std::to_string(program.pid) + " " +
+                                   program.sentence);
   state_->sampler.finish(state_->ended_ns, state_->options.cache, state_->cpu_ns, state_->totals);
   state_.reset();
 }

@@ -29,6 +29,8 @@ struct Options {
   bool may_poll = false;  ///< where the kernel refuses: read /proc (polls.hpp), and say why
   std::string regions =
       {};  ///< lines of the stream's description, which Python becomes regions (wire/cpu.hpp)
+  /// Of start(): programs that use NVTX are to load this; those that do not are named.
+  std::filesystem::path library = {};
 };
 
 /// A process that runs already, and with `tree` its descendants of now and later.

@@ -21,10 +21,6 @@ using wire::cpu::FrameKind;
 using wire::cpu::Packer;
 using wire::cpu::WaitKind;
 
-/// A wait that is shorter gets no call chain: nobody asks for it.
-constexpr std::int64_t kLongWait_ns = 2'000'000;
-/// Where registers do not tell what it is, /proc is asked as soon as this.
-constexpr std::int64_t kUntold_ns = 200'000;
 /// A sample that waited longer for us is of another moment than the one that we could read Python's
 /// frames at: on a busy machine the thread stands in a system call then, more often than it did.
 constexpr std::int64_t kLate_ns = 100'000;
@@ -33,7 +29,6 @@ constexpr std::int64_t kLate_ns = 100'000;
 constexpr std::int64_t kLateOnCore_ns = 500'000;
 /// A thread whose last switch is older sleeps, and is not one of those that switch too fast.
 constexpr std::int64_t kRecent_ns = 10'000'000;
-constexpr std::size_t kWaitingStack = 32 << 10;
 /// A copy of a stack from this size on may be one that the kernel cut; what is read behind it at
 /// most.
 constexpr std::size_t kWholeCopy = 30 << 10, kBeyond = 192 << 10;
@@ -118,6 +113,7 @@ void Sampler::named(const Task& task, std::string_view name, bool exec) {
     owner.look_again_ns = 0;
     owner.space.clear();
     owner.name = name;
+    if (on_exec_) on_exec_(task.pid);
   }
   Thread& known = thread(task.pid, task.tid);
   known.name = name;
@@ -227,6 +223,7 @@ void Sampler::switched(const Task& task, std::int64_t at_ns, bool out, bool pree
   } else if (known.told) {
     known.kind = kind_of(process(task.pid), known.call);
     const bool held = known.kind == WaitKind::kLock || known.kind == WaitKind::kGil;
+    if (held) known.stack = known_stack_of_wait(known);
     if ((known.path != 0 || held) && ask_.size() < kMostAsked) ask_.push_back(task.tid);
   }
   known.preempted = preempted;
@@ -495,93 +492,6 @@ void Sampler::unwind_further(const Space& space, const Sample& sample) {
   longer.stack = stack_;
   unwind(space, longer, longer_);
   if (!longer_.cut) std::swap(longer_, unwound_);
-}
-
-/// Asks /proc what a thread waits for. False where it runs again.
-bool Sampler::ask(Thread& waiting, std::uint32_t tid) {
-  const auto call = system_call_of(waiting.pid, tid);
-  if (!call) return false;
-  if (waiting.path != 0 && call->place == waiting.registers[kRip] &&
-      call->stack_pointer == waiting.registers[kRsp])
-    calls_.learn(waiting.path, call->number);
-  waiting.path = 0;
-  waiting.call = call;
-  waiting.kind = kind_of(process(waiting.pid), call);
-  return true;
-}
-
-void Sampler::ask_for_calls() {
-  for (const std::uint32_t tid : ask_) {
-    const auto at = threads_.find(tid);
-    if (at == threads_.end() || at->second.out_since_ns < 0) continue;
-    if (at->second.path != 0) (void)ask(at->second, tid);
-    find_holder(at->second);
-  }
-  ask_.clear();
-}
-
-// A mutex of pthreads notes the thread that has it behind its futex, the GIL its last holder before
-// its own.
-void Sampler::find_holder(Thread& waiting) {
-  if (!waiting.call || waiting.holder != kNone) return;
-  const Process& owner = process(waiting.pid);
-  std::uint32_t own_tid = 0;
-  if (waiting.kind == WaitKind::kGil && owner.python)
-    own_tid = owner.python->gil_holder(waiting.call->first);
-  else if (waiting.kind == WaitKind::kLock)
-    own_tid = mutex_owner(waiting.pid, waiting.call->first);
-  if (own_tid == 0 || own_tid == waiting.own_tid) return;
-  for (auto& [tid, each] : threads_)
-    if (each.pid == waiting.pid && (owner.own_pid == waiting.pid ? tid : each.own_tid) == own_tid) {
-      waiting.holder = number_of(each, tid);
-      return;
-    }
-}
-
-bool Sampler::look_at_waits(std::int64_t now_ns) {
-  std::size_t most = kMostAsked;
-  bool awake = false;
-  for (auto& [tid, waiting] : threads_) {
-    awake |= waiting.out_since_ns < 0 || !waiting.looked;
-    if (waiting.out_since_ns < 0 || waiting.preempted || waiting.looked) continue;
-    const bool told = waiting.by_registers && waiting.path == 0;
-    if (now_ns - waiting.out_since_ns < (told ? kLongWait_ns : kUntold_ns)) continue;
-    if (most-- == 0) break;
-    if (!told && !ask(waiting, tid)) {
-      waiting.looked = true;
-      continue;
-    }
-    if (!told) find_holder(waiting);
-    if (now_ns - waiting.out_since_ns < kLongWait_ns) continue;
-    waiting.looked = true;
-    chain_of_wait(waiting, tid, now_ns);
-  }
-  return awake;
-}
-
-// The thread sleeps: its stack stays as it is.
-void Sampler::chain_of_wait(Thread& waiting, std::uint32_t tid, std::int64_t now_ns) {
-  Sample sample;
-  sample.pid = waiting.pid;
-  sample.tid = tid;
-  sample.registers = has_tables();
-  if (waiting.by_registers) {
-    std::copy(std::begin(waiting.registers), std::end(waiting.registers), sample.values);
-  } else {
-    std::fill(std::begin(sample.values), std::end(sample.values), kUnknownRegister);
-    sample.values[kRdi] = waiting.call->first;
-    sample.values[kRsi] = waiting.call->second;
-    sample.values[kRsp] = waiting.call->stack_pointer;
-    sample.values[kRip] = waiting.call->place;
-  }
-  stack_.clear();
-  read_stack(waiting.pid, sample.values[kRsp], kWaitingStack);
-  sample.stack = stack_;
-  sample.chain = {&sample.values[kRip], 1};
-  Process& owner = process(waiting.pid);
-  read_python(owner, waiting.pid, waiting, tid, now_ns);
-  unwind(owner.space, sample, unwound_);
-  waiting.stack = stack_of(owner);
 }
 
 void Sampler::put(wire::samples::Type type, Packer& packer) {

@@ -78,6 +78,10 @@ class Sampler final : public Sink {
   /// The program has ended: open waits end too, then names, then the end.
   void finish(std::int64_t now_ns, const std::filesystem::path& cache, std::int64_t own_cpu_ns,
               std::span<const CounterTotal> totals);
+  /// Called when a process executes another program.
+  void on_exec(std::function<void(std::uint32_t pid)> told) { on_exec_ = std::move(told); }
+  /// A program that should have been, as wire::cpu::kNotRecorded has it.
+  void not_recorded(std::string_view text) { file_.event(wire::cpu::kNotRecorded, text, 1); }
   /// The recording ended before the program did.
   void cut(std::string_view why) { file_.event(wire::cpu::kBounded, why, 1); }
 
@@ -153,11 +157,15 @@ class Sampler final : public Sink {
   bool ask(Thread& waiting, std::uint32_t tid);
   void chain_of_wait(Thread& waiting, std::uint32_t tid, std::int64_t now_ns);
   void find_holder(Thread& waiting);
+  std::uint32_t known_stack_of_wait(const Thread& waiting);
+  static std::uint64_t place_of_wait(const Thread& waiting);
+  void read_chain_of_short_wait();
   void wait_ended(Thread& thread, std::uint32_t tid, std::int64_t at_ns);
   void put(wire::samples::Type type, wire::cpu::Packer& packer);
   void name_frames(const std::filesystem::path& cache);
 
   BlockFile file_;
+  std::function<void(std::uint32_t pid)> on_exec_;
   [[nodiscard]] bool crowded() const {
     return std::size_t{stack_count_} + frame_count_ >= most_stacks_ || python_text_ >= kMostText;
   }
@@ -188,6 +196,9 @@ class Sampler final : public Sink {
   std::int64_t window_ns_ = 0;        ///< since then they are watched
   std::int64_t blind_since_ns_ = -1;  ///< since then they are not; -1: they are
   SystemCalls calls_;
+  static constexpr std::size_t kMostShortChains = 4096;
+  std::unordered_map<std::uint64_t, std::uint32_t> stacks_of_waits_;  ///< by place_of_wait()
+  std::size_t short_chains_read_ = 0;
   std::vector<std::uint32_t>
       ask_;  ///< threads whose system call nothing told, or that wait for a lock
   Unwound unwound_, longer_;
