@@ -39,6 +39,8 @@ struct CpuThread {
   StringId name = 0;
   std::uint32_t thread = kNone;   ///< index into Session::threads
   std::uint32_t creator = kNone;  ///< that started it, index into CpuProfile::threads
+  /// A process of the same recording, and so of its host and clock, where several were joined.
+  std::uint32_t recorded_with = kNone;
 };
 
 /// The thread ran: it stands for `interval_ns` of CPU time.

@@ -171,6 +171,9 @@ struct Session {
   std::int64_t begin_ns = 0, end_ns = 0;  ///< span of the recording
   std::optional<Attached> attached;
   std::vector<Window> windows;  ///< none: all of it was recorded
+  /// Recordings of different programs that were made long after one another: they begin at once
+  /// here, and what one of them does says nothing about the other.
+  bool far_apart = false;
 
   std::vector<Process> processes;
   std::vector<Thread> threads;

@@ -9,6 +9,8 @@
 #include "base/units.hpp"
 #include "config/yaml.hpp"
 #include "profile/counters.hpp"
+#include "profile/foreign_run.hpp"
+#include "profile/judged_apart.hpp"
 #include "profile/sampling.hpp"
 #include "report/formats/tables/database.hpp"
 #include "report/sink.hpp"
@@ -127,7 +129,7 @@ std::string why_no_range(const model::Session& native) {
   if (!native.processes.empty())
     return base::counted(native.processes.size(), "process") + ", but none opened a range";
   for (const model::Loss& loss : native.losses)
-    if (loss.kind == "no_capture_file" || loss.kind == "musl_program") return loss.detail;
+    if (loss.kind == "no_capture_file" || model::explains_missing_ranges(loss)) return loss.detail;
   return "no process loaded rangescope's library, or those that did could not write into the run "
          "directory";
 }
@@ -156,6 +158,14 @@ base::Result<std::vector<std::filesystem::path>> find_inputs(const std::filesyst
       base::info(base::printable(written) + " is an export of run '" + base::printable(*exported) +
                  "': this is that run");
       return find_inputs(root, *exported, run);
+    }
+    if (auto captures = captures_of_foreign_run(input); !captures.empty()) {
+      std::vector<std::string> names;
+      for (const auto& capture : captures)
+        names.push_back(base::printable(capture.lexically_relative(input).string()));
+      base::info(base::printable(written) +
+                 " is a run folder of another tool; read from it: " + base::join(names, ", "));
+      return captures;
     }
     return std::vector{input};
   }
@@ -229,13 +239,15 @@ base::Result<Analyzed> analyze_inputs(std::span<const std::filesystem::path> inp
     return tl::make_unexpected(nothing(inputs.front(), session));
   analyze::nest_names(session, options.nest);
   const base::Work analyzing("analyzing");
-  analyze::RunFacts facts = known ? std::move(*known) : run_facts(inputs.front(), run);
+  const std::filesystem::path& first = captured.in_order.front();
+  analyze::RunFacts facts = known ? std::move(*known) : run_facts(first, run);
   facts.notes = std::move(captured.notes);
   if (std::string unmatched = unmatched_in(settings, facts.info.command, session);
       !unmatched.empty())
     facts.notes.push_back(std::move(unmatched));
   auto report = TRY(analyze::answer(
       session, options, reference_of(run, !session.measurements.empty()), std::move(facts), tally));
+  if (session.far_apart) TRY(judge_each_recording(captured.in_order, wanted, reading, report));
   return Analyzed{std::move(session), std::move(report), std::move(captured.parts)};
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include "analyze/tree/backward.hpp"
@@ -135,30 +134,26 @@ std::optional<std::int64_t> begin_unix_ns(const model::Session& session) {
   return session.begin_ns - session.clock.anchor_ns + session.clock.anchor_unix_ns;
 }
 
-/// Puts captures of one process in the order in which they were made: a shell lists `app10` before
-/// `app2`. The others keep their places.
+/// The rank of a recording's processes; nothing where they have none, or several.
+std::optional<std::uint32_t> rank_of(const model::Session& session) {
+  if (session.processes.empty()) return std::nullopt;
+  const std::uint32_t rank = session.processes.front().rank;
+  const auto has_rank = [&](const model::Process& process) { return process.rank == rank; };
+  const bool has_one = rank != model::kNone && std::ranges::all_of(session.processes, has_rank);
+  return has_one ? std::optional(rank) : std::nullopt;
+}
+
+/// Puts recordings in the order in which they were made, and ranks in theirs, whatever order they
+/// are named in: a shell lists `app10` before `app2`. Those whose time is unknown come last.
 void order_captures(std::vector<Input>& inputs) {
-  using Process = std::tuple<std::uint32_t, std::string_view, std::string_view, std::uint32_t>;
-  std::map<Process, std::vector<std::size_t>> captures_of;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const model::Session& session = inputs[i].session;
-    if (!begin_unix_ns(session) || session.processes.empty()) continue;
-    const model::Process& process = session.processes.front();
-    if (process.pid == 0) continue;
-    const auto name = session.strings.view(process.name), host = session.strings.view(process.host);
-    captures_of[{process.pid, name, host, process.rank}].push_back(i);
-  }
-  std::vector<std::size_t> order(inputs.size());
-  std::iota(order.begin(), order.end(), 0U);
-  for (const auto& [process, places] : captures_of) {
-    std::vector<std::size_t> by_begin = places;
-    const auto begin_of = [&](std::size_t i) { return begin_unix_ns(inputs[i].session); };
-    std::ranges::stable_sort(by_begin, {}, begin_of);
-    for (std::size_t i = 0; i < places.size(); ++i) order[places[i]] = by_begin[i];
-  }
-  std::vector<Input> ordered;
-  for (const std::size_t i : order) ordered.push_back(std::move(inputs[i]));
-  inputs = std::move(ordered);
+  const bool are_ranks = std::ranges::all_of(
+      inputs, [](const Input& input) { return rank_of(input.session).has_value(); });
+  const auto place_of = [&](const Input& input) {
+    const auto begin = begin_unix_ns(input.session);
+    const std::uint32_t rank = are_ranks ? *rank_of(input.session) : 0;
+    return std::tuple(rank, !begin, begin.value_or(0), input.path.string());
+  };
+  std::ranges::stable_sort(inputs, {}, place_of);
 }
 
 }  // namespace
@@ -219,8 +214,8 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
                       paths.front().string(), "Leave out --rank.");
   if (inputs.empty()) return tl::make_unexpected(unread.front());
   if (inputs.size() > 1) {
-    leave_out_repeated(inputs, captured.notes);
     order_captures(inputs);
+    leave_out_repeated(inputs, captured.notes);
   }
   choose_timelines(inputs, captured.notes);
   for (Input& input : inputs) analyze::mend_push_pop(input.session);
@@ -229,6 +224,7 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
          {analyze::add_backward_modules(input.session), names.fold(input.session)})
       if (!note.empty())
         captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + note);
+  for (const Input& input : inputs) captured.in_order.push_back(input.path);
   // The order of join(): then measurements are where they are counted to be.
   std::stable_partition(inputs.begin(), inputs.end(),
                         [](const Input& i) { return read::has_timeline(i.session); });

@@ -28,6 +28,7 @@ struct NcuPart {
 };
 
 struct Captured {
+  std::vector<std::filesystem::path> in_order;  ///< what was read, as it was made
   model::Session session;
   std::vector<NcuPart> parts;  ///< of reports of which every result was read
   std::vector<std::string> notes;

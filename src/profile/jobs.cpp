@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "analyze/ranks/collectives.hpp"
 #include "base/log.hpp"
@@ -170,6 +171,34 @@ base::Result<Analyzed> analyze_job(const runs::job::Job& job, const analyze::Opt
   return analyzed;
 }
 
+namespace {
+
+struct NamedInput {
+  fs::path run;  ///< "" where it is a file
+  std::vector<fs::path> captures;
+};
+
+/// What the words name: runs first, in the order in which they started, then files. So the words'
+/// order does not change a report.
+base::Result<std::vector<NamedInput>> inputs_by_start(const fs::path& root,
+                                                      const std::vector<std::string>& named) {
+  std::vector<NamedInput> inputs;
+  for (const std::string& word : named) {
+    NamedInput& input = inputs.emplace_back();
+    input.captures = TRY(find_inputs(root, word, input.run));
+  }
+  const auto place_of = [](const NamedInput& input) {
+    const auto manifest = input.run.empty() ? base::Result<runs::Manifest>(runs::Manifest())
+                                            : runs::read_manifest(input.run);
+    const std::int64_t start_unix_ns = manifest ? manifest->start_unix_ns : 0;
+    return std::tuple(input.run.empty(), start_unix_ns, input.run.string());
+  };
+  std::ranges::stable_sort(inputs, {}, place_of);
+  return inputs;
+}
+
+}  // namespace
+
 base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std::string>& named,
                                      const analyze::Options& options, const read::Options& reading,
                                      JobFrom from, const fs::path& merged) {
@@ -188,9 +217,7 @@ base::Result<Analyzed> analyze_named(const fs::path& root, const std::vector<std
   fs::path run;
   std::vector<fs::path> inputs;
   std::set<fs::path> runs;  // a file that is in no run: ""
-  for (const std::string& each : named) {
-    fs::path its_run;
-    auto found = TRY(find_inputs(root, each, its_run));
+  for (auto& [its_run, found] : TRY(inputs_by_start(root, named))) {
     if (run.empty()) run = its_run;
     if (its_run.empty() && !found.empty()) its_run = runs::run_of(found.front());
     runs.insert(its_run);

@@ -237,6 +237,7 @@ class Appender {
                (to_.clock.anchor_unix_ns - to_.clock.anchor_ns);
       if (const std::int64_t gap = apart_ns(); gap > 0) {
         shift_ = to_.begin_ns - from_.begin_ns;
+        to_.far_apart = true;
         not_aligned("other processes, " + base::format_ns(static_cast<double>(gap)) +
                     " apart from the inputs before it");
       } else if (const std::int64_t unrecorded = unrecorded_ns(); unrecorded > 0) {
@@ -350,6 +351,15 @@ class Appender {
     }
   }
 
+  /// Threads of the CPU know which recording they are of, also those without ranges.
+  void mark_recordings() {
+    // Those of the first recording have never been joined.
+    for (model::CpuThread& thread : to_.cpu.threads)
+      if (thread.recorded_with == kNone && !to_.processes.empty()) thread.recorded_with = 0;
+    if (processes_.empty()) return;
+    for (model::CpuThread& thread : from_.cpu.threads) thread.recorded_with = processes_.front();
+  }
+
   void cpu() {
     model::CpuProfile &from = from_.cpu, &to = to_.cpu;
     if (from.interval_ns == 0) return;
@@ -368,6 +378,7 @@ class Appender {
     // Its threads, frames, stacks and counters are numbered for themselves.
     const std::uint32_t threads = count(to.threads), frames = count(to.frames),
                         stacks = count(to.stacks), counters = count(to.counters);
+    mark_recordings();
     for (model::CpuThread& thread : from.threads) {
       thread.thread = at(threads_, thread.thread);
       add(thread.creator, threads);

@@ -148,6 +148,8 @@ TEST(Join, RunsFarApartBeginAtOnce) {
     return join(std::move(inputs));
   };
   const model::Session two = joined(8);
+  EXPECT_TRUE(two.far_apart);
+  EXPECT_FALSE(joined(7).far_apart) << "captures of one process";
   EXPECT_EQ(two.end_ns, 1000);
   EXPECT_EQ(two.ranges[2].start_ns, 100);
   ASSERT_EQ(two.losses.size(), 1u);

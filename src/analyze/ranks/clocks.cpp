@@ -147,6 +147,24 @@ void move_allocators(model::Allocators& recorded, const Move& move) {
   for (model::FailedAllocation& failure : recorded.failures) move_event(failure);
 }
 
+/// `move(process, time)` of all CPU samples, waits and counts. A thread without ranges has the
+/// clock of the recording that it is in.
+template <class Move>
+void move_cpu(Session& session, const Move& move) {
+  model::CpuProfile& cpu = session.cpu;
+  std::vector<std::uint32_t> process_of;
+  for (const model::CpuThread& thread : cpu.threads)
+    process_of.push_back(thread.thread < session.threads.size()
+                             ? session.threads[thread.thread].process
+                             : thread.recorded_with);
+  for (model::CpuSample& sample : cpu.samples) move(process_of[sample.thread], sample.at_ns);
+  for (model::CpuCount& count : cpu.counts) move(process_of[count.thread], count.at_ns);
+  for (model::CpuWait& wait : cpu.waits) {
+    move(process_of[wait.thread], wait.start_ns);
+    move(process_of[wait.thread], wait.end_ns);
+  }
+}
+
 }  // namespace
 
 std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
@@ -198,6 +216,7 @@ std::vector<HostClock> align_hosts(Session& session, CollectiveCalls& found) {
     for (std::int64_t& at : samples.start_ns) move(process, at);
     for (std::int64_t& at : samples.end_ns) move(process, at);
   }
+  move_cpu(session, move);
   session.begin_ns = kOpen;
   session.end_ns = 0;
   for (const model::Process& process : session.processes) {

@@ -82,6 +82,42 @@ TEST(Clocks, OffsetAndDriftAreFoundToTwentyMicroseconds) {
   }
 }
 
+TEST(Clocks, CpuSamplesAndWaitsMoveWithTheClockOfTheirHost) {
+  // Host 1 is 3 ms ahead: its samples and waits lie around its marker, before and after.
+  model::Session session = simulate({{0, 0}, {3 * kMilli, 0}}, 200, 1 * kMicro, 5);
+  const std::uint32_t on_host_1 = 2;
+  std::vector<std::int64_t> marker_starts;
+  for (const model::Range& range : session.ranges)
+    if (range.thread == on_host_1 && session.strings.view(range.name) == "marker")
+      marker_starts.push_back(range.start_ns);
+  model::CpuProfile& cpu = session.cpu;
+  cpu.threads = {{.pid = 102, .tid = 102, .thread = on_host_1},
+                 {.pid = 102, .tid = 999, .recorded_with = on_host_1},  // it has no ranges
+                 {.pid = 100, .tid = 100, .thread = 0}};
+  for (std::uint32_t thread = 0; thread < 2; ++thread)
+    for (const std::int64_t start : marker_starts) {
+      cpu.samples.push_back({.at_ns = start + 5, .thread = thread});
+      cpu.waits.push_back({.start_ns = start - 50, .end_ns = start, .thread = thread});
+      cpu.counts.push_back({.at_ns = start + 7, .thread = thread});
+    }
+  cpu.samples.push_back({.at_ns = 1'000'000'000, .thread = 2});
+  CollectiveCalls found = find_collectives(session);
+  ASSERT_EQ(align_hosts(session, found).size(), 2u);
+  std::vector<std::int64_t> moved_starts;
+  for (const model::Range& range : session.ranges)
+    if (range.thread == on_host_1 && session.strings.view(range.name) == "marker")
+      moved_starts.push_back(range.start_ns);
+  for (std::size_t i = 0; i < 2 * moved_starts.size(); ++i) {
+    const std::int64_t start = moved_starts[i % moved_starts.size()];
+    EXPECT_NEAR(start - marker_starts[i % marker_starts.size()], -3 * kMilli, 20 * kMicro);
+    EXPECT_NEAR(cpu.samples[i].at_ns, start + 5, 2);
+    EXPECT_NEAR(cpu.waits[i].start_ns, start - 50, 2);
+    EXPECT_NEAR(cpu.waits[i].end_ns, start, 2);
+    EXPECT_NEAR(cpu.counts[i].at_ns, start + 7, 2);
+  }
+  EXPECT_EQ(cpu.samples.back().at_ns, 1'000'000'000) << "the reference's clock stays";
+}
+
 TEST(Clocks, AHostWithoutCommonCallsGoesThroughOthers) {
   // Communicator 1: hosts 0 and 1; communicator 2: hosts 1 and 2.
   model::Session session =
