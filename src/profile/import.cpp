@@ -11,6 +11,7 @@
 #include "profile/redact.hpp"
 #include "read/registry.hpp"
 #include "read/snapshot/reader.hpp"
+#include "report/document/report_document.hpp"
 #include "runs/imports.hpp"
 #include "runs/layout.hpp"
 
@@ -140,6 +141,9 @@ base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given
   TRY(runs::write_imports(run, imports));
   auto analyzed = TRY(analyze_inputs(captures_to_read(run), run, {}, reading));
   report = analyzed.report;
+  if (!report.operators.empty())
+    TRY(base::write_file(run / "operators.md",
+                         report::markdown_text(report::operators_document(report))));
   return write_report(analyzed, "json", run / "report.json");
 }
 

@@ -15,6 +15,7 @@
 #include "base/text.hpp"
 #include "collect/nsight/ncu.hpp"
 #include "profile/analyzed.hpp"
+#include "profile/kernel_figures.hpp"
 #include "profile/split_regions.hpp"
 #include "profile/stage.hpp"
 #include "read/csv.hpp"
@@ -132,7 +133,11 @@ base::Result<void> write_files(const Run& run, const Analyzed& analyzed) {
   if (!analyzed.parts.empty()) {
     TRY(split_regions(run.folder / "ncu" / "regions", analyzed, true));
     TRY(split_kernels(run.folder / "ncu" / "kernels", analyzed));
+    TRY(write_kernel_figures(run.folder / "ncu" / "metrics", analyzed.report));
   }
+  if (!analyzed.report.operators.empty())
+    TRY(base::write_file(run.folder / "operators.md",
+                         report::markdown_text(report::operators_document(analyzed.report))));
   for (const auto& [format, name] : {std::pair{"json", "report.json"}, {"md", "report.md"}})
     TRY(write_report(analyzed, format, run.folder / name));
   return {};

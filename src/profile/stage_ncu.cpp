@@ -1,6 +1,9 @@
 // The ncu stage: which kernels, which replay mode, tried in the ladder's order, each success proved
 // by reading the report.
 
+#include <algorithm>
+#include <span>
+
 #include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -8,6 +11,9 @@
 #include "base/version.hpp"
 #include "config/metric_groups.hpp"
 #include "doctor/program/facts.hpp"
+#include "model/kernel_name.hpp"
+#include "model/range_expression.hpp"
+#include "profile/kernel_list.hpp"
 #include "profile/stage.hpp"
 #include "read/join.hpp"
 #include "read/registry.hpp"
@@ -33,6 +39,7 @@ class Ncu : public Stage {
   explicit Ncu(Run& run) : Stage(run), mode_(replay_mode(run.config)) {}
   base::Result<void> prepare() override {
     auto can = TRY(able(run_, "ncu"));
+    if (const auto file = kernel_list_file()) listed_ = TRY(read_kernel_list(*file));
     metrics_ = metrics_of(run_.config);
     if (!metrics_.empty()) {
       collect::probe_metrics(can, search_for(run_.config, "ncu"));
@@ -72,8 +79,8 @@ class Ncu : public Stage {
                     name.c_str());
         continue;
       }
-      const auto plan =
-          collect::ncu::plan(*can_, options_for(rung.step, "ncu", {}, false), request());
+      const auto plan = collect::ncu::plan(
+          *can_, options_for(rung.step, "ncu", listed_names(), false), request());
       if (!plan && collect::is_ladder(mode_) && rung.step != collect::Step::kKernel) {
         std::printf("# not tried: %s: %s\n", name.c_str(), plan.error().what.c_str());
         continue;
@@ -186,6 +193,10 @@ class Ncu : public Stage {
     options.replay_mode = collect::step_name(step);
     options.report = report;
     options.kernels = kernels;
+    if (const std::string regex = listed_regex(); !regex.empty()) {
+      options.values["kernel_name"] = {regex};
+      options.values["kernel_name_base"] = {"demangled"};
+    }
     if (!metrics_.empty()) options.values["metrics"] = metrics_;
     if (process_scope_) options.values["push_pop_scope"] = {"process"};
     if (collect::is_ladder(mode_)) {  // what only some rungs know must not stop the others
@@ -198,13 +209,61 @@ class Ncu : public Stage {
     }
     return options;
   }
+  /// `--ncu-top-kernels FILE`; nothing where it is a number.
+  [[nodiscard]] std::optional<fs::path> kernel_list_file() const {
+    const auto top = run_.config.text("pipeline.ncu.top_n");
+    if (!top || top->empty() || base::to_uint(*top)) return std::nullopt;
+    return fs::path(*top);
+  }
+  [[nodiscard]] std::vector<std::string> listed_names() const {
+    std::vector<std::string> names;
+    for (const ListedKernel& kernel : listed_) {
+      std::string name(model::short_kernel_name(kernel.name));
+      if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+    return names;
+  }
+  /// One regex of all kernels of the list, where one of them is meant by a regex; else "".
+  [[nodiscard]] std::string listed_regex() const {
+    std::vector<std::string> parts;
+    bool has_regex = false;
+    for (const ListedKernel& kernel : listed_) {
+      has_regex = has_regex || !kernel.regex.empty();
+      parts.push_back(kernel.regex.empty() ? "^" + model::escape_regex(kernel.name) + "$"
+                                           : kernel.regex);
+    }
+    return has_regex ? "regex:" + base::join(parts, "|") : std::string();
+  }
+  base::Result<void> choose_listed() {
+    std::string described;
+    constexpr std::size_t kMostDescribed = 5;
+    const std::size_t count = std::min(kMostDescribed, listed_.size());
+    for (const ListedKernel& kernel : std::span(listed_).first(count)) {
+      if (!described.empty()) described += "; ";
+      described += model::short_kernel_name(kernel.name);
+      if (!kernel.description.empty()) described += " (" + kernel.description + ")";
+    }
+    if (listed_.size() > kMostDescribed) described += "; ...";
+    run_.note("ncu: " + base::counted(listed_.size(), "kernel") + " of " +
+              base::printable(kernel_list_file()->string()) + ": " + base::printable(described));
+    TRY(keep_list(listed_));
+    if (listed_regex().empty()) kernel_groups_ = collect::ncu::split_kernels(listed_names());
+    return {};
+  }
+  /// In the run, as a file for the next one.
+  base::Result<void> keep_list(std::span<const ListedKernel> kernels) const {
+    std::error_code error;
+    fs::create_directories(run_.folder / "ncu", error);
+    return base::write_file(run_.folder / "ncu" / "kernels.yaml", kernel_list_text(kernels));
+  }
   /// Names of the kernels that matter, from the timeline; none where the user named kernels or
   /// ranges are measured whole.
   base::Result<void> choose_kernels() {
     kernel_groups_ = {{}};
+    if (!listed_.empty()) return choose_listed();
     const auto options = ncu_options(run_.config);
-    const auto top = run_.config.integer("pipeline.ncu.top_n").value_or(0);
-    if (top == 0 || !run_.args.analysis.kernels.include.empty() ||
+    const auto top = base::to_uint(run_.config.text("pipeline.ncu.top_n").value_or("0"));
+    if (top.value_or(0) == 0 || !run_.args.analysis.kernels.include.empty() ||
         options.values.count("kernel_id"))
       return {};
     const model::Session* seen = run_.timeline();
@@ -216,7 +275,7 @@ class Ncu : public Stage {
     analyze::Options within = run_.args.analysis;
     within.ranges =
         run_.config.flag("pipeline.ncu.gating_nvtx", true) ? run_.ranges : model::RangeSelection{};
-    auto chosen = analyze::top_kernels(*seen, within, static_cast<std::size_t>(top));
+    auto chosen = analyze::top_kernels(*seen, within, static_cast<std::size_t>(*top));
     if (!chosen) {
       run_.note("ncu: no kernels were chosen by time: " + chosen.error().what);
       return {};
@@ -230,6 +289,7 @@ class Ncu : public Stage {
                 ")";
     }
     if (names.empty()) return {};
+    TRY(keep_list(listed_of(*chosen)));
     kernel_groups_ = collect::ncu::split_kernels(names);
     run_.note("ncu: the " + base::counted(names.size(), "kernel") + " with the most GPU time" +
               (run_.ranges.include.empty() ? "" : " in the ranges") + ": " + told +
@@ -424,6 +484,7 @@ class Ncu : public Stage {
   std::optional<collect::Abilities> can_;
   std::vector<std::string> metrics_;  ///< groups replaced by what they are made of
   std::vector<std::vector<std::string>> kernel_groups_;
+  std::vector<ListedKernel> listed_;  ///< of --ncu-top-kernels FILE
   bool process_scope_ = false;  ///< push/pop ranges are to count for every thread of the process
 };
 

@@ -123,6 +123,28 @@ TEST(Figures, RooflineHasRoofsAndPointsAndAHistogramItsBins) {
   EXPECT_EQ(histogram_figure("gemm", std::span(durations).first(1)), "");
 }
 
+TEST(Figures, KernelsAreDotsUnderTheRoofsAndAMetricIsSpreadOverThem) {
+  model::Report report;
+  EXPECT_EQ(kernel_roofline_figure(report), "");
+  model::RooflinePoint point{.level = "dram", .precision = "fp32", .intensity = 10};
+  point.flop_per_s = 1e13;
+  for (int i = 0; i < 10; ++i) {
+    model::KernelCounters& kernel = report.kernel_counters.emplace_back();
+    kernel.name = "kernel_" + std::to_string(i);
+    kernel.roofline = {point};
+  }
+  const std::string scatter = kernel_roofline_figure(report);
+  EXPECT_NE(scatter.find("<title>kernel_9</title>"), std::string::npos);
+  EXPECT_NE(scatter.find(">kernel_7</text>"), std::string::npos);
+  EXPECT_EQ(scatter.find(">kernel_8</text>"), std::string::npos) << "eight have their names";
+  const std::vector<double> values{0, 0, 0, 1};
+  const std::string spread = distribution_figure("sm_throughput", "ratio", values);
+  EXPECT_NE(spread.find("<title>3</title>"), std::string::npos);
+  EXPECT_NE(spread.find("<title>1</title>"), std::string::npos);
+  EXPECT_NE(spread.find("4 kernels by sm_throughput, ratio"), std::string::npos);
+  EXPECT_EQ(distribution_figure("sm_throughput", "ratio", std::span(values).first(1)), "");
+}
+
 TEST(Table, ABarLongerThanTheScaleSaysSo) {
   model::Report report;
   report.run.duration_ns = 10e9;

@@ -7,6 +7,7 @@ import csv
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 
@@ -202,6 +203,56 @@ class Ladder(PipelineCase):
         decode = [r for r in regions if r["path"] == ["decode"]][0]
         self.assertEqual(decode["gpu"]["kernels"], 24)
         self.assertIn("gemm\\_like", self.text("kernels.md"))
+
+    def test_kernels_of_a_file_are_measured(self):
+        table = os.path.join(HERE, "..", "golden", "nsys", "zoo_cuda_gpu_kern_sum.csv")
+        done = self.profile(*NCU, CLI + "replay_mode=kernel", "--ncu-top-kernels", table, plan={"kernel": "k_roof"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        call = self.calls()[0]
+        self.assertEqual(call[call.index("--kernel-name-base") + 1], "function")
+        self.assertIn("gemm_like", call[call.index("--kernel-name") + 1])
+        kept = os.path.join(self.folder, "kept.yaml")
+        shutil.copy(os.path.join(self.run_dir, "ncu", "kernels.yaml"), kept)
+        self.assertRegex(self.text("ncu/kernels.yaml"), r"Kernel #1 - .* of GPU time, \d+ calls")
+        # the list of a run is the input of the next one
+        done = self.profile(*NCU, CLI + "replay_mode=kernel", "--ncu-top-kernels", kept, plan={"kernel": "k_roof"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = self.calls()[-1]
+        self.assertEqual(again[again.index("--kernel-name") + 1], call[call.index("--kernel-name") + 1])
+        self.assertIn("Kernel #1 - ", done.stderr)
+        self.assertEqual(self.text("ncu/kernels.yaml"), open(kept).read())
+
+    def test_kernels_of_an_edited_list(self):
+        edited = os.path.join(self.folder, "edited.yaml")
+        with open(edited, "w") as f:
+            f.write("kernels:\n  - name: gemm_like(float*)\n    regex: '.*gemm_.*'\n    description: all products\n"
+                    "  - name: 'scale(float*, int)'\n    regex: '^scale\\(float\\*,\\ int\\)$'\n")
+        done = self.profile(*NCU, CLI + "replay_mode=kernel", "--ncu-top-kernels", edited, plan={"kernel": "k_roof"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        call = self.calls()[0]
+        self.assertEqual(call[call.index("--kernel-name-base") + 1], "demangled")
+        self.assertTrue(call[call.index("--kernel-name") + 1].startswith("regex:.*gemm_.*|^scale"), call)
+        self.assertIn("gemm_like (all products)", done.stderr)
+
+    def test_a_list_that_is_not_there(self):
+        done = self.profile(*NCU, "--ncu-top-kernels", "none.yaml", plan={})
+        self.assertEqual(done.returncode, 66, done.stderr)
+        self.assertIn("none.yaml", done.stderr)
+
+    def test_kernels_side_by_side(self):
+        done = self.profile("pipeline.nsys.enable=true", *NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_roof"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(self.run_dir, "ncu", "metrics", "kernels.csv"), newline="") as f:
+            rows = list(csv.DictReader(f))
+        counters = {kernel["name"]: kernel for kernel in self.json("report.json")["kernel_counters"]}
+        self.assertEqual([row["kernel"] for row in rows], list(counters))
+        for row in rows:
+            points = [point for point in counters[row["kernel"]]["roofline"] if point["level"] == "dram"]
+            if points:
+                self.assertAlmostEqual(float(row["flop_per_byte"]), max(points, key=lambda point: point["flops"])["intensity"])
+        scatter = self.text("ncu/metrics/kernel_roofline.svg")
+        self.assertEqual(scatter.count("<circle"), sum(point["level"] == "dram" and point["intensity"] > 0 and point["flop_per_s"] > 0
+                                                       for kernel in counters.values() for point in kernel["roofline"]))
 
     def test_ncu_writes_its_own_pages(self):
         done = self.profile(*NCU, *INCLUDE, CLI + "replay_mode=kernel", plan={"kernel": "k_decode"}, env={"STANDIN_REPORT": ".ncu-repz"})

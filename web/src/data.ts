@@ -13,6 +13,8 @@ export type Metrics = Record<string, Metric>;
 export interface Point {
   level: string; precision: string; flops: number; bytes: number; intensity: number; flop_per_s: number; roof_flop_per_s: number; peak_flop_per_s: number; peak_bytes_per_s: number;
 }
+/** A kernel with counters. */
+export interface KernelPoint { name: string; share: number | null; roofline?: Point[]; metrics?: Metrics }
 export interface Bound { kind: string; reason: string }
 export interface Region {
   id: number; parent: number | null; depth: number; path: string[]; domain: string; kind: string;
@@ -70,7 +72,7 @@ export interface Data {
   processes: { pid: number; name: string; start_ns: number; end_ns: number; ranges: number; kernels: number; rank: number | null }[];
   gpus: string[];  // "2x NVIDIA H200"
   devices: { name: string; ordinal: number; sm_count: number; memory_bytes: number }[];
-  regions: Region[]; rows?: Row[]; counter_heads: string[]; kernels: KernelRow[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
+  regions: Region[]; rows?: Row[]; counter_heads: string[]; kernels: KernelRow[]; kernel_points?: KernelPoint[]; total: (number | null)[] | null; unattributed: (number | null)[] | null;
   outside_ns: number | null;
   losses: { kind: string; severity: string; count: number; detail: string }[];
   findings: { id: string; verdict: string; question: string; found: string; hint: string; commands: string[] }[];

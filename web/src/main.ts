@@ -2,7 +2,7 @@
 import './flame.css';
 import './style.css';
 import { data, keep, keptValue, ofRun, onSelect, Region, rowOf, select, value, Verdict } from './data';
-import { distribution, roofline } from './charts';
+import { distribution, kernelMetrics, roofline } from './charts';
 import { details, kernels, measureList, processes, provenance, textTable, troubles } from './details';
 import { flame } from './flame';
 import { counted, dark, el, lightOnPaper, percent, themeChanged } from './format';
@@ -104,6 +104,7 @@ function parts(): (HTMLElement | null)[] {
     section('Regions', 'regions', regionTable()), alone ? null : section('Where time goes', 'icicle', icicle()),
     section('Selected region', 'selected', details(), distribution()), later(cpu), later(ofRanks), later(ofMemory),
     part('Timeline', 'timeline', timeline()), part('Roofline', 'roofline', roofline()), part('Kernels', 'kernels', kernels()),
+    part('Kernels by metric', 'by-metric', kernelMetrics()),
     data.processes.length ? section('Processes', 'processes', processes()) : null, wrong?.waits ? wrong.box : null,
     section('Provenance', 'provenance', provenance()),
     section('What the columns are', 'measures', el('details', {}, el('summary', {}, counted(data.measures.length, 'measure')), measureList()), keys())];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr double kWidth = 720, kHeight = 420, kFigureLeft = 70, kTop = 36, kRight = 20,
                  kBottom = 50;
+
+constexpr std::size_t kEveryName = SIZE_MAX;
 
 /// A logarithmic axis over whole decades.
 struct Axis {
@@ -71,10 +74,19 @@ std::vector<Dot> dots(const model::Report& report) {
   return out;
 }
 
-}  // namespace
+/// Kernels that counters were collected for, those with the most time first.
+std::vector<Dot> kernel_dots(const model::Report& report) {
+  std::vector<Dot> out;
+  for (const model::KernelCounters& kernel : report.kernel_counters)
+    for (const model::RooflinePoint& point : kernel.roofline)
+      if (point.level == "dram" && point.intensity > 0 && point.flop_per_s > 0)
+        out.push_back({kernel.name, &point});
+  return out;
+}
 
-std::string roofline_figure(const model::Report& report) {
-  const std::vector<Dot> all = dots(report);
+/// Dots under their roofs; the first `most_named` have their names.
+std::string roofline_of(const std::vector<Dot>& all, const std::string& title,
+                        std::size_t most_named) {
   if (all.empty()) return {};
   double least = all.front().point->intensity, most = least, slow = all.front().point->flop_per_s,
          fast = slow;
@@ -89,7 +101,7 @@ std::string roofline_figure(const model::Report& report) {
     most = std::max(most, 2 * point.peak_flop_per_s / point.peak_bytes_per_s);
   }
   const Axis x(least, most, kFigureLeft, kWidth - kRight), y(slow, fast, kHeight - kBottom, kTop);
-  std::string out = opened("Roofline: FLOP/s by FLOP per byte of DRAM");
+  std::string out = opened(title);
   for (double decade = x.low; decade <= x.high; ++decade)
     out += line(x.at(std::pow(10, decade)), kTop, x.at(std::pow(10, decade)), kHeight - kBottom,
                 "#dddddd") +
@@ -109,13 +121,59 @@ std::string roofline_figure(const model::Report& report) {
            line(x.at(ridge), y.at(flop), kWidth - kRight, y.at(flop), "#444444") +
            words(kWidth - kRight, y.at(flop) - 4, "end", precision);
   }
-  for (const Dot& dot : all)
+  std::size_t named = 0;
+  for (const Dot& dot : all) {
+    const double dot_x = x.at(dot.point->intensity), dot_y = y.at(dot.point->flop_per_s);
     out += fmt::format(
-               "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" "
-               "fill=\"#3b6ea5\"><title>{}</title></circle>\n",
-               x.at(dot.point->intensity), y.at(dot.point->flop_per_s), markup_escaped(dot.name)) +
-           words(x.at(dot.point->intensity) + 7, y.at(dot.point->flop_per_s) + 4, "start",
-                 dot.name.substr(0, 40));
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" "
+        "fill=\"#3b6ea5\"><title>{}</title></circle>\n",
+        dot_x, dot_y, markup_escaped(dot.name));
+    if (named++ < most_named) out += words(dot_x + 7, dot_y + 4, "start", dot.name.substr(0, 40));
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace
+
+std::string roofline_figure(const model::Report& report) {
+  return roofline_of(dots(report), "Roofline: FLOP/s by FLOP per byte of DRAM", kEveryName);
+}
+
+std::string kernel_roofline_figure(const model::Report& report) {
+  constexpr std::size_t kNamedKernels = 8;
+  return roofline_of(kernel_dots(report), "Kernels: FLOP/s by FLOP per byte of DRAM",
+                     kNamedKernels);
+}
+
+std::string distribution_figure(const std::string& title, const std::string& unit,
+                                std::span<const double> values) {
+  if (values.size() < 2) return {};
+  constexpr std::size_t kBins = 20;
+  const auto [least, most] = std::ranges::minmax(values);
+  const double bin_width = most > least ? (most - least) / kBins : 1;
+  std::vector<std::size_t> bins(kBins);
+  for (const double value : values)
+    ++bins[std::min(kBins - 1, static_cast<std::size_t>((value - least) / bin_width))];
+  const std::size_t fullest = std::ranges::max(bins);
+  const double width = (kWidth - kFigureLeft - kRight) / kBins;
+  std::string out = opened(title);
+  for (std::size_t bin = 0; bin < kBins; ++bin) {
+    const double left = kFigureLeft + width * static_cast<double>(bin);
+    const double height =
+        (kHeight - kTop - kBottom) * static_cast<double>(bins[bin]) / static_cast<double>(fullest);
+    out += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+        "fill=\"#3b6ea5\"><title>{}</title></rect>\n",
+        left, kHeight - kBottom - height, width - 1, height, bins[bin]);
+    if (bin % 4 == 0)
+      out += words(left, kHeight - kBottom + 16, "start",
+                   fmt::format("{:.3g}", least + bin_width * static_cast<double>(bin)));
+  }
+  out += line(kFigureLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "#444444");
+  out += words(kFigureLeft - 6, kTop + 10, "end", std::to_string(fullest));
+  out += words(kWidth / 2, kHeight - 12, "middle",
+               base::counted(values.size(), "kernel") + " by " + title +
+                   (unit.empty() ? std::string() : ", " + unit));
   return out + "</svg>\n";
 }
 

@@ -13,6 +13,13 @@ namespace rangescope::report {
 /// Regions with rooflines under the roofs of their peaks, both axes logarithmic; "" where there is
 /// no point.
 [[nodiscard]] std::string roofline_figure(const model::Report& report);
+/// Every kernel that counters were collected for, likewise; those with the most time with their
+/// names.
+[[nodiscard]] std::string kernel_roofline_figure(const model::Report& report);
+/// How often each value of a metric came, in 20 bins from the least to the most; "" of fewer than
+/// two values.
+[[nodiscard]] std::string distribution_figure(const std::string& title, const std::string& unit,
+                                              std::span<const double> values);
 /// How often each duration came, in bins of a fifth of a decade; "" of fewer than two durations
 /// above 0.
 [[nodiscard]] std::string histogram_figure(const std::string& title,

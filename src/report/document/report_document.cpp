@@ -276,6 +276,13 @@ Document summary_document(const model::Report& report) {
   return page;
 }
 
+Document operators_document(const model::Report& report) {
+  Document page;
+  page.sections.push_back(head(report, "Operators"));
+  add_grid(page, "By time", operator_grid(report, report.operators.size()));
+  return page;
+}
+
 Document kernels_document(const model::Report& report) {
   Document page;
   page.sections.push_back(head(report, "Kernels by GPU time"));

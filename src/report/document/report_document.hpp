@@ -18,6 +18,8 @@ namespace rangescope::report {
 [[nodiscard]] std::vector<std::string> run_facts(const model::Report& report);
 [[nodiscard]] Document summary_document(const model::Report& report);
 [[nodiscard]] Document kernels_document(const model::Report& report);
+/// All operators of a framework's trace.
+[[nodiscard]] Document operators_document(const model::Report& report);
 /// The summary's figure: self time by range, as SVG.
 [[nodiscard]] std::string summary_figure(const model::Report& report);
 

@@ -133,6 +133,20 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   if (!region.notes.empty()) json.field("notes", region.notes);
 }
 
+/// Kernels with counters, for the scatter under the roofs and the spread of each metric.
+void page_kernel_points(JsonWriter& json, const model::Report& report) {
+  if (report.kernel_counters.empty()) return;
+  json.line_objects(
+      "kernel_points", report.kernel_counters, [&](const model::KernelCounters& kernel) {
+        const auto row = std::ranges::find(report.kernels, kernel.name, &model::KernelRow::name);
+        const bool has_row = row != report.kernels.end();
+        json.field("name", has_row ? row->label : kernel.name);
+        json.field("share", has_row ? std::optional(row->share) : std::nullopt);
+        if (!kernel.roofline.empty()) write_roofline(json, kernel.roofline);
+        write_metrics(json, kernel.metrics);
+      });
+}
+
 // Where rows combine several regions: siblings whose names differ by a number only, and chains.
 void page_rows(JsonWriter& json, const model::Report& report) {
   if (!has_folded_rows(report)) return;
@@ -261,6 +275,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
     json.text(counted.columns[i].title);
   json.close();
   page_kernel_rows(json, report, "kernels", report.kernels, &counted);
+  page_kernel_points(json, report);
   work(json, "total", report.total);
   work(json, "unattributed", report.unattributed);
   json.field("outside_ns", report.outside ? std::optional(report.outside->wall_ns) : std::nullopt);
