@@ -204,7 +204,9 @@ HelpOption described(const CLI::Option& option) {
     out.value = option.get_name(true);
     out.run = type.starts_with("RUN");
   } else if (option.get_items_expected_max() > 0) {
-    out.value = base::split(type, ':').front();
+    const auto bracket = type.find(']');  // "[HOST:]PORT"
+    const auto colon = type.find(':', bracket == std::string::npos ? 0 : bracket);
+    out.value = type.substr(0, colon);
   }
   const std::string name = out.names.empty() ? std::string() : out.names.back();
   out.list = name == "--metrics" || name == "--columns";

@@ -130,12 +130,14 @@ class CpuReader {
       lose("cpu_throttled", event.count, "The kernel sampled the CPU less often for a while.");
     if (event.kind == cpu_wire::kBounded)
       lose("cpu_samples_cut", event.count, "CPU samples: " + text + ".");
-    if (event.kind == cpu_wire::kPythonLate)
+    if (event.kind == cpu_wire::kPythonLate) {
+      std::string samples = std::to_string(event.count);
+      if (base::to_uint(text)) samples += " of " + text;
       lose("python_late", event.count,
-           fmt::format("CPU samples{} lack their Python functions, which were read too late or "
-                       "changed meanwhile; "
-                       "times of Python functions are scaled.",
-                       base::to_uint(text) ? " of " + text + " that ran Python code" : ""));
+           samples +
+               " CPU samples of Python code have no Python functions: these were read too "
+               "late, or changed meanwhile. Times of Python functions are scaled.");
+    }
     if (event.kind == cpu_wire::kShortThreads) {
       short_threads_ = event.count;
       short_threads_ns_ = static_cast<double>(base::to_uint(text).value_or(0));
