@@ -94,12 +94,15 @@ void Work::clear_line() noexcept {
 std::string progress_text(const std::string& what, std::uint64_t bytes, std::uint64_t total,
                           double seconds) {
   std::string text = what;
+  const std::string elapsed = ", " + format_ns(std::floor(seconds) * 1e9);
+  // What was read is then sorted and joined, for about as long again.
+  if (total > 0 && bytes >= total)
+    return text + ": " + format_bytes(static_cast<double>(total)) + " read, joining them" + elapsed;
   if (total > 0 && bytes > 0)
-    text += " " +
-            format_share(static_cast<double>(std::min(bytes, total)) / static_cast<double>(total));
+    text += " " + format_share(static_cast<double>(bytes) / static_cast<double>(total));
   if (bytes > 0 && seconds > 0)
     text += ", " + format_bytes(static_cast<double>(bytes) / seconds) + "/s";
-  if (bytes == 0) text += ", " + format_ns(std::floor(seconds) * 1e9);
+  if (bytes == 0) text += elapsed;
   return text;
 }
 
