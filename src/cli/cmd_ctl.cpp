@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 
@@ -31,10 +33,36 @@ namespace {
 namespace fs = std::filesystem;
 namespace control = wire::control;
 
+/// What another user's folder or process says is not followed, by root neither: the socket that it
+/// names may be anybody's.
+base::Result<void> check_owner(const fs::path& path, const std::string& what) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || status.st_uid == ::geteuid()) return {};
+  return base::fail(
+      base::Code::kPermission, what + " belongs to another user", path.string(),
+      "Run as that user: sudo -u '#" + std::to_string(status.st_uid) + "' rangescope ctl ...");
+}
+
+bool is_of_this_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         peer.uid == ::geteuid();
+}
+
+/// Each line with what a terminal would interpret escaped.
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  for (const std::string_view line : base::split(base::trim(text), '\n'))
+    out += base::printable(line) + "\n";
+  return out;
+}
+
 /// A run by its name or path, or by any process of its program, or by the `rangescope profile` that
 /// runs that.
 base::Result<fs::path> find_captures(const fs::path& root, const std::string& said) {
   if (const auto pid = base::to_uint(said); pid && *pid > 0 && *pid < 1u << 30) {
+    TRY(check_owner("/proc/" + said, "process " + said));
     for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(*pid)))
       if (const auto found = base::value_in(base::environment_of(one.pid), wire::kDir);
           !found.empty())
@@ -44,6 +72,7 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
                       {}, "Name the run, or one of its processes: rangescope runs list");
   }
   auto run = TRY(runs::find_run(root, said));
+  TRY(check_owner(run, "the run"));
   return run / "native";
 }
 
@@ -60,24 +89,32 @@ base::Error closed(const fs::path& captures) {
 /// What the run answers; of a first line that begins with "error", the error.
 base::Result<std::string> ask(const fs::path& captures, const std::string& request) {
   constexpr int kPatience_ms = 30'000;
+  constexpr std::size_t kMostAnswer = 64u << 20;
   const int folder = ::open(captures.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_un address = base::address_in(folder, control::kSocket);
   const std::string line = request + "\n";
   const timeval patience{kPatience_ms / 1000, 0};
   if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const bool sent =
-      fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-      ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
+  const bool is_connected =
+      fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool is_trusted = is_connected && is_of_this_user(fd);
+  const bool sent = is_trusted && ::send(fd, line.data(), line.size(), MSG_NOSIGNAL) ==
+                                      static_cast<ssize_t>(line.size());
   const int error = errno;
   std::string text;
   char buffer[1024];
   pollfd polled{fd, POLLIN, 0};
   for (ssize_t got = 1; sent && got > 0 && ::poll(&polled, 1, kPatience_ms) == 1;)
-    if (got = ::recv(fd, buffer, sizeof buffer, 0); got > 0)
+    if (got = ::recv(fd, buffer, sizeof buffer, 0); got > 0 && text.size() < kMostAnswer)
       text.append(buffer, static_cast<std::size_t>(got));
+    else
+      break;
   for (const int each : {folder, fd})
     if (each >= 0) ::close(each);
+  if (is_connected && !is_trusted)
+    return base::fail(base::Code::kPermission, "another user's process answers for this run",
+                      (captures / control::kSocket).string());
   if (!sent && (error == ENOENT || error == ECONNREFUSED))
     return tl::make_unexpected(closed(captures));
   if (!sent || text.empty())
@@ -87,7 +124,8 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
             std::string(sent ? "it may belong to another user" : std::strerror(error)),
         (captures / control::kSocket).string());
   if (text.starts_with("error "))
-    return base::fail(base::Code::kUsage, std::string(base::trim(std::string_view(text).substr(6))),
+    return base::fail(base::Code::kUsage,
+                      base::printable(base::trim(std::string_view(text).substr(6))),
                       captures.string());
   return text;
 }
@@ -116,13 +154,14 @@ class Control final : public Subcommand {
     if (verb_ == "report") return report(captures);
     if (verb_ == "mark") {
       const auto answer = TRY(ask(captures, "mark " + (window_.empty() ? "mark" : window_)));
-      return put(answer.substr(3));
+      return put(printable_lines(std::string_view(answer).substr(3)));
     }
     if (!window_.empty())
       return base::fail(base::Code::kUsage, "one word too many: " + base::printable(window_),
                         verb_);
     const auto answer = TRY(ask(captures, verb_));
-    return put(answer.substr(answer.starts_with("ok ") ? 3 : 0));
+    const std::size_t said_from = answer.starts_with("ok ") ? 3 : 0;
+    return put(printable_lines(std::string_view(answer).substr(said_from)));
   }
 
  private:
@@ -131,11 +170,12 @@ class Control final : public Subcommand {
     TRY(report::find_exporter(choice_.format));
     TRY(check_destination(choice_, STDOUT_FILENO));
     const auto wanted = base::to_uint(window_);
-    if (!window_.empty() && !wanted)
+    if (!window_.empty() && (!wanted || *wanted > UINT32_MAX))
       return base::fail(base::Code::kUsage,
                         "'" + base::printable(window_) + "' is not a window number", "report");
     std::uint32_t window = 0;
-    for (;;) {
+    constexpr auto kPatience = std::chrono::minutes(2);
+    for (const auto until = std::chrono::steady_clock::now() + kPatience;;) {
       const auto answer = TRY(ask(captures, "status"));
       const std::uint32_t last =
           number_after(answer, "window") - (answer.starts_with("ok recording") ? 1 : 0);
@@ -145,6 +185,9 @@ class Control final : public Subcommand {
                           wanted ? "that window has not ended" : "no window has ended", run_,
                           "End it: rangescope ctl " + run_ + " stop");
       if (number_after(answer, "ready") >= window) break;
+      if (std::chrono::steady_clock::now() > until)
+        return base::fail(base::Code::kIo, "the window was not ready within two minutes", run_,
+                          "Ask again, or report on the run when its program has ended");
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     const fs::path folder = captures / (control::kWindow + std::to_string(window));

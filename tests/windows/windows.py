@@ -478,6 +478,31 @@ class Windows(unittest.TestCase):
         self.assertEqual(self.ctl("status").stdout.splitlines()[:2], ["dormant", "window 0"])
         self.end(steps)
 
+    def test_the_client_trusts_nobody(self):
+        steps, _ = self.profile(STEPS, "--stopped")
+        self.assertIn("is not a window number", self.ctl("report", "4294967297", code=64).stderr)
+        self.end(steps)
+        path, run = f"{self.captures()}/control.sock", os.path.dirname(self.captures())
+        answers = ("import os, socket, sys\nserver = socket.socket(socket.AF_UNIX)\nserver.bind(sys.argv[1])\nserver.listen(1)\nprint('listens', flush=True)\n"
+                   "client, _ = server.accept()\nclient.recv(100)\nclient.sendall(b'ok \\x1b[31mred\\n')\n")
+
+        def ask(*become, code):
+            if os.path.lexists(path):
+                os.remove(path)
+            with subprocess.Popen([*become, "/usr/bin/python3", "-c", answers, path], stdout=subprocess.PIPE, text=True, cwd="/") as server:
+                self.assertEqual(server.stdout.readline(), "listens\n")
+                done = self.ctl("status", code=code)
+                server.kill()
+            return done
+        self.assertEqual(ask(code=0).stdout, "\\x1b[31mred\n")
+        if os.geteuid() != 0:
+            self.skipTest("only root can be another user")
+        for opened in (self.folder, f"{self.folder}/rangescope-runs", run, self.captures()):
+            os.chmod(opened, 0o777)
+        self.assertIn("another user's process answers", ask("setpriv", "--reuid=65534", "--clear-groups", code=77).stderr)
+        os.chown(run, 65534, 65534)
+        self.assertIn("the run belongs to another user", self.ctl("status", code=77).stderr)
+
     def test_a_page_that_is_cut_costs_the_recording_alone(self):
         steps, _ = self.profile(STEPS, "--stopped")
         self.ctl("start")
