@@ -6,7 +6,7 @@ import html
 import unicodedata
 from typing import Any, Optional
 
-from .runs import Comparison, Region, Run
+from .runs import Comparison, Region, Run, Verdict
 
 ROWS, BOXES, WIDTH, HEIGHT = 15, 150, 900.0, 18
 COLORS = {"error": "#c0392b", "warning": "#b9770e", "note": "#566573"}
@@ -70,9 +70,17 @@ def hash_of(name: str) -> int:
     return sum(i * ord(c) for i, c in enumerate(name, 7)) % 360
 
 
+def saving(line: Verdict) -> str:
+    """Of a line without a cure, whose text says it already."""
+    if line.saves_ns is None or line.cure:
+        return ""
+    return f" (saves up to {seconds(line.saves_ns)})"
+
+
 def page(run: Run) -> str:
     lines = "".join(f"<li style='color:{COLORS.get(each.severity, '#111')}'><b>{escaped(each.path)}</b>{': ' if each.path else ''}"
-                    f"{escaped(each.text, 400)}</li>" for each in run.verdict[:5])
+                    f"{escaped(each.text, 400)}{escaped(saving(each))}{f'<p>Try: {escaped(each.advice, 400)}</p>' if each.advice else ''}</li>"
+                    for each in run.verdict[:5])
     most = sorted(run.regions, key=lambda each: -(each.self_ns or 0))[:ROWS]
     rows = [[escaped(each.path), "-" if each.occurrences is None else str(each.occurrences), seconds(each.wall_ns),
              seconds(each.self_ns), seconds(each.median_ns), seconds(each.gpu_busy_ns), escaped(each.bound or "")] for each in most]

@@ -173,6 +173,7 @@ class Verdict(Record):
     saves_ns, saves_share = _number("saves_ns"), _number("saves_share")
     saves_low_ns, saves_high_ns = _number("saves_low_ns"), _number("saves_high_ns")
     cure: Value[Optional[str]] = Value("cure", (str,))
+    advice: Value[Optional[str]] = Value("advice", (str,))
     next: Value[Optional[str]] = Value("next", (str,))
 
 

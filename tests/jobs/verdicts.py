@@ -92,6 +92,11 @@ class Verdicts(unittest.TestCase):
     def test_a_straggler(self):
         self.check_named("straggler")
 
+    def test_a_range_of_one_rank_alone_has_no_ratio(self):
+        truth = simulate.simulate(f"{self.folder}/alone", 4, "straggler", count=8, steps=20)
+        found = next(v for v in self.report("alone")["verdict"] if v["kind"] == "straggler")
+        self.assertRegex(found["text"], rf"\Aonly rank {truth} spends time here: [\d.]+ ms, the others 0 ns \(median\)\Z")
+
     def test_digests_say_the_same(self):
         """On one clock: captures of several hosts are brought to that of one, lengths too."""
         said = set()

@@ -256,6 +256,11 @@ class Hostile(unittest.TestCase):
             self.assertNotIn("<img", Tags(text).tags)
         self.assertLessEqual(Tags(rangescope.Comparison({"regions": [change]})._repr_html_()).tags, {"div", "table", "tr", "th", "td"})
 
+    def test_a_line_has_what_to_try_and_what_that_saves(self):
+        shown = Tags(rangescope.load(golden("nsys/work.sqlite"))._repr_html_()).text
+        self.assertIn("in steady state (saves up to 742.4 ms)", shown)
+        self.assertIn("Try: Use CUDA graphs or larger batches", shown)
+
     def test_a_large_report_is_a_small_page(self):
         region = self.report()["regions"][0]
         many = [{**region, "id": i, "parent": i - 1 if i else None, "path": [f"r{j}" * 50 for j in range(min(i, 20) + 1)]} for i in range(20000)]

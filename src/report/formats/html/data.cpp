@@ -185,11 +185,14 @@ void page_outcome(JsonWriter& json, const model::Verdict& verdict) {
   if (!verdict.after || verdict.cure.empty()) return;
   const model::Outcome& outcome = *verdict.after;
   const double saves_ns = outcome.before_ns - outcome.after_ns;
+  // What the run saves, with its interval, is less than the sum over the ranks or threads.
+  const double of_run_ns = verdict.saves_ns.value_or(saves_ns);
+  const double scale = of_run_ns > 0 ? saves_ns / of_run_ns : 1;
   model::PredictedTime time;
   time.now_ns = outcome.before_ns;
   time.after_ns = outcome.after_ns;
-  time.after_low_ns = outcome.before_ns - verdict.saves_high_ns.value_or(saves_ns);
-  time.after_high_ns = outcome.before_ns - verdict.saves_low_ns.value_or(saves_ns);
+  time.after_low_ns = outcome.before_ns - scale * verdict.saves_high_ns.value_or(of_run_ns);
+  time.after_high_ns = outcome.before_ns - scale * verdict.saves_low_ns.value_or(of_run_ns);
   time.is_bound = outcome.is_bound;
   json.open_line_object("predicted");
   page_prediction(json, time);

@@ -141,7 +141,7 @@ TEST(Html, SaysEachCommandOnceAndNotTheOneThatMadeIt) {
 TEST(Html, HasWhatACureSavesAndWhatWasSupposed) {
   model::Report report;
   report.regions.resize(1);
-  report.verdict.resize(2);
+  report.verdict.resize(3);
   model::Verdict& cured = report.verdict[0];
   cured.cure = "fusion";
   cured.text = "eight kernels follow one another";
@@ -149,6 +149,12 @@ TEST(Html, HasWhatACureSavesAndWhatWasSupposed) {
   cured.saves_low_ns = 500;
   cured.saves_high_ns = 700;
   cured.after = model::Outcome{"loop", 0, 800, 200, false};
+  // Of ten ranks: what the run saves is a tenth of what their sum does.
+  model::Verdict& of_ranks = report.verdict[2];
+  of_ranks = cured;
+  of_ranks.saves_ns = 60;
+  of_ranks.saves_low_ns = 50;
+  of_ranks.saves_high_ns = 70;
   report.what_if.emplace().changes.push_back({"copies=0", "3 copies, 12.0 ms"});
   report.what_if->run = {1000, 400, 300, 450, 0.2, true};
   report.what_if->regions.push_back({0, {800, 200, 100, 300}});
@@ -163,6 +169,7 @@ TEST(Html, HasWhatACureSavesAndWhatWasSupposed) {
                                                    {"high", 300.0},
                                                    {"at_most", false}}));
   EXPECT_FALSE(data["verdict"][1].contains("predicted"));
+  EXPECT_EQ(data["verdict"][2]["predicted"], data["verdict"][0]["predicted"]);
   EXPECT_EQ(data["what_if"]["changes"][0]["change"], "copies=0");
   EXPECT_EQ(data["what_if"]["run"]["at_most"], true);
   EXPECT_EQ(data["what_if"]["regions"][0]["after"], 200.0);
