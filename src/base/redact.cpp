@@ -374,12 +374,26 @@ std::vector<std::string> redact_arguments(std::span<const std::string> words) {
   return out;
 }
 
+namespace {
+
+std::vector<std::string>& attached_environment() {
+  static std::vector<std::string> entries;
+  return entries;
+}
+
+}  // namespace
+
+void set_attached_environment(std::vector<std::string> entries) {
+  attached_environment() = std::move(entries);
+}
+
 Redactor::Redactor() {
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const auto equals = text.find('=');
-    if (equals != std::string_view::npos) learn(text.substr(0, equals), text.substr(equals + 1));
-  }
+  const auto learn_entry = [this](std::string_view entry) {
+    const auto equals = entry.find('=');
+    if (equals != std::string_view::npos) learn(entry.substr(0, equals), entry.substr(equals + 1));
+  };
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) learn_entry(*entry);
+  for (const std::string& entry : attached_environment()) learn_entry(entry);
 }
 
 void Redactor::learn(std::string_view name, std::string_view value) {

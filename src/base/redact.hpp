@@ -42,8 +42,13 @@ namespace rangescope::base {
 /// every room writes). Variables stay redacted.
 void set_record_arguments(bool as_they_are) noexcept;
 
+/// The environment of a process that is attached to: from now on every Redactor knows its secrets,
+/// in this whole process, for the same reason.
+void set_attached_environment(std::vector<std::string> entries);
+
 /// Knows values that are secret wherever they stand: those of this process's secret variables
-/// (eight characters or more, no path) and those that learn() gives it.
+/// (eight characters or more, no path), of the process that is attached to, and those that learn()
+/// gives it.
 class Redactor {
  public:
   Redactor();

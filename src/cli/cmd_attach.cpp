@@ -52,6 +52,7 @@ class AttachTo final : public Subcommand {
     auto process = static_cast<std::uint32_t>(*pid);
     if (rank_) process = TRY(find_rank(process, *rank_));
     auto target = TRY(sample::cpu::find_target(process));
+    base::set_attached_environment(target.environment);
     if (dump_) return dump(std::move(target));
     const auto config = TRY(configuration_.compose(target.argv));
     TRY(configuration_.apply(config));

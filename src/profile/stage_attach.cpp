@@ -24,6 +24,7 @@
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
 #include "base/log.hpp"
+#include "base/redact.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -235,9 +236,10 @@ class Attached : public Stage {
 
     std::optional<base::Signals> signals(
         std::in_place, true);  // one that comes after this message ends the window
+    const auto command = base::Redactor().arguments(run_.config.list("workload.command"));
     base::info(
         "attached to process " + std::to_string(to.target.pid) + " (" +
-        base::printable(base::shell_quote(run_.config.list("workload.command"))) + ")" +
+        base::printable(base::shell_quote(command)) + ")" +
         (to.length ? " for " + base::format_ns(static_cast<double>(to.length->count())) : "") +
         "; Ctrl-C ends the window");
     wire::launched::Launched window;

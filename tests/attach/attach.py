@@ -255,6 +255,19 @@ class Attach(unittest.TestCase):
         waiting = {part["name"]: part["ns"] for part in region["cpu"]["parts"]}
         self.assertEqual(waiting, {"sleep": region["wall_ns"]["inclusive"]})
 
+    def test_its_secrets_are_redacted(self):
+        secret = "correct-horse-battery"  # a word like others: only its own environment says what it is
+        process = self.start(PYTHON, "-c", "import time\nprint('up', flush=True)\ntime.sleep(600)", secret, env={**os.environ, "SERVICE_TOKEN": secret})
+        self.assertEqual(process.stdout.readline(), "up\n")
+        done = self.tool("attach", str(process.pid), "--for", "500ms", "--runs", "runs")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(secret, done.stdout + done.stderr)
+        self.assertIn("<redacted:", done.stderr)
+        for folder, _, files in os.walk(f"{self.folder}/runs"):
+            for name in files:
+                with open(os.path.join(folder, name), "rb") as file:
+                    self.assertNotIn(secret.encode(), file.read(), name)
+
     def test_children_are_its_tree(self):
         spin = "def hot():\n while True: pass\nhot()"
         shell = self.start("sh", "-c", '"$0" -c "$1" & echo $!; wait', PYTHON, spin)
