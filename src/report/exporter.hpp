@@ -1,7 +1,7 @@
-// An exporter writes a report in one format. It formats; it never computes.
+// An exporter writes a report in one format. It formats and computes nothing.
 //
-// To add one: a folder beside the others, a function, one line in registry.cpp, a page in
-// docs/formats/ when machines read it.
+// To add one: a folder in formats/, a function, one line in registry.cpp, and a page in
+// docs/formats/ if programs read it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,7 @@
 
 namespace rangescope::report {
 
-/// Where the bytes go: a file, standard output, a string. Write errors are remembered and told at
-/// the end.
+/// Where the bytes go: a file, standard output, a string. finish() reports write errors.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -25,26 +24,25 @@ class Sink {
   [[nodiscard]] virtual base::Result<void> finish() = 0;
 };
 
-/// How a table is shown; formats for machines ignore most of it.
+/// How a table is shown. Formats for programs ignore most of it.
 struct Style {
   std::size_t width = 100;  ///< columns of the terminal
   bool color = false;
-  bool wrap = false;      ///< notes and data losses too: a person reads them, not grep
+  bool wrap = false;      ///< notes and data losses too: for a person, not for grep
   int depth = 0;          ///< deepest level shown, 0 for all
   std::string sort;       ///< measure tag; "" keeps tree order (first start)
-  std::size_t top = 0;    ///< at most this many regions; 0: a screen of them, all for machines
-  bool flat = false;      ///< a list by each region's own time, not a tree
-  bool all = false;       ///< every region of every process, each by itself
+  std::size_t top = 0;    ///< at most this many regions; 0: a screen of them, all for programs
+  bool flat = false;      ///< a list by self time, not a tree
+  bool all = false;       ///< every region of every process, not folded
   bool per_rank = false;  ///< a table of each rank too
   std::vector<std::string>
       columns;           ///< measure tags or metrics.<name>; empty for the default choice
   bool explain = false;  ///< print formulas and reasons
   std::size_t top_kernels = 5;
-  std::string cpu;  ///< a range: where its threads' time went, instead of the tables
+  std::string cpu;  ///< a range whose CPU time is shown instead of the tables
 };
 
-/// `session` is there for timelines (HTML, Perfetto) and may be null: then they show no timeline
-/// and say so.
+/// `session` is for timelines (HTML, Perfetto) and may be null: then there is no timeline.
 using Write = base::Result<void>(const model::Report& report, const model::Session* session,
                                  const Style& style, Sink& sink);
 
@@ -52,8 +50,8 @@ struct Exporter {
   enum class Kind : std::uint8_t {
     kData,   ///< one document for programs
     kSheet,  ///< opened by spreadsheets
-    kText,   ///< for people; one may follow another
-    kFile,   ///< of use in a file only
+    kText,   ///< for people; reports can be concatenated
+    kFile,   ///< only useful as a file
   };
   std::string_view name;       ///< "json": the -f argument
   std::string_view extension;  ///< "json": report.<extension>
@@ -61,7 +59,7 @@ struct Exporter {
   Write* write;
 };
 
-/// What is written where no format is asked for: for people, and no document.
+/// The format without -f.
 inline constexpr std::string_view kDefaultFormat = "table";
 /// Every exporter.
 [[nodiscard]] std::span<const Exporter> exporters();

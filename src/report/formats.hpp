@@ -1,5 +1,5 @@
-// The exporters, for registry.cpp. Each is written as a stream, but those for people, which are
-// laid out.
+// The exporters, for registry.cpp. Formats for programs are written as a stream; those for people
+// are laid out first.
 #pragma once
 
 #include "report/exporter.hpp"
@@ -9,32 +9,32 @@ namespace rangescope::report {
 /// For people: the table of a terminal, and Markdown. Both render the report's document.
 Write export_terminal;
 Write export_markdown;
-/// The whole report, schema rangescope.report/1 (docs/formats/report-json.md); and the same, one
-/// object a line.
+/// The whole report, schema rangescope.report/1 (docs/formats/report-json.md); jsonl has one object
+/// a line.
 Write export_json;
 Write export_jsonl;
-/// RFC 4180, for spreadsheets and scripts: one header row, one row a region, base units, every
+/// For spreadsheets and scripts (RFC 4180): a header row, a row for each region, base units, every
 /// measure.
 Write export_csv;
-/// One offline file. The page is built by npm from web/ and embedded (template.html); the exporter
-/// puts the data in as JSON, once: `<`, `>`, `&` and U+2028/9 are written as \uNNNN, so that no
-/// recorded name can end the element.
+/// One offline file. The page is built from web/ by npm and embedded (template.html); the exporter
+/// inserts the data as JSON. `<`, `>`, `&` and U+2028/9 are written as \uNNNN, so that no recorded
+/// name can end the element.
 Write export_html;
-/// A timeline for ui.perfetto.dev, in Perfetto's native format. Beyond the session it needs one
-/// 32-bit index an event and one bit a name.
+/// A timeline for ui.perfetto.dev, in Perfetto's native format. Needs memory for one 32-bit index
+/// per event and one bit per name.
 Write export_perfetto;
 /// Every measure and metric of every region, for a node exporter's textfile folder or a push
 /// gateway.
 Write export_openmetrics;
-/// Call chains: a line a chain, "range;function;function COUNT", for flamegraph.pl; and the JSON of
+/// Call chains: for flamegraph.pl a line "range;function;function COUNT" for each; and the JSON of
 /// www.speedscope.app.
 Write export_collapsed;
 Write export_speedscope;
-/// Ranges, functions and kernels with wall, CPU and GPU time, bytes and energy, for `go tool pprof`
-/// and what reads it.
+/// Ranges, functions and kernels with wall, CPU and GPU time, bytes and energy, for `go tool
+/// pprof`.
 Write export_pprof;
-/// Functions that take most CPU time, by source line: GitHub's workflow commands, and lines as
-/// compilers warn.
+/// The functions with most CPU time, by source line: as GitHub's workflow commands, and as warnings
+/// of a compiler.
 Write export_annotations;
 Write export_problems;
 

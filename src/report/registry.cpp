@@ -26,14 +26,14 @@ std::span<const Exporter> exporters() {
 }
 
 base::Result<const Exporter*> find_exporter(std::string_view name) {
-  std::vector<std::string> known;
+  std::vector<std::string> names;
   for (const Exporter& exporter : exporters()) {
     if (exporter.name == name) return &exporter;
-    known.emplace_back(exporter.name);
+    names.emplace_back(exporter.name);
   }
   std::string hint = base::removal_hint("-f " + std::string(name));
-  if (hint.empty()) hint = base::did_you_mean(name, known);
-  if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
+  if (hint.empty()) hint = base::did_you_mean(name, names);
+  if (hint.empty()) hint = "Write one of " + base::join(names, ", ");
   return base::fail(base::Code::kUsage, "there is no report format '" + base::printable(name) + "'",
                     "--format", std::move(hint));
 }

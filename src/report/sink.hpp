@@ -1,5 +1,5 @@
-// The three sinks: a string, a file (written beside and renamed, so that a reader sees the old or
-// the new one), and standard output.
+// The three sinks: a string, a file (a temporary file that is renamed, so that readers see the old
+// or the new one) and a file descriptor.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,8 @@ class StringSink final : public Sink {
   std::string text_;
 };
 
-/// Buffered; the first failure is kept and told by finish(), which also renames into place
-/// (base::Replacement). A sink that was never finished leaves nothing behind.
+/// Buffered. finish() reports the first error, or renames the file into place (base::Replacement).
+/// Without finish() no file is left.
 class FileSink final : public Sink {
  public:
   explicit FileSink(const std::filesystem::path& path) : file_(base::Replacement::begin(path)) {}
@@ -34,10 +34,10 @@ class FileSink final : public Sink {
   std::string buffer_;
 };
 
-/// A descriptor that somebody else owns: standard output or standard error.
+/// A descriptor that it does not own: standard output or standard error.
 class DescriptorSink final : public Sink {
  public:
-  /// `may_leave`: whoever reads there may have had enough (`| head`), which is no failure.
+  /// `may_leave`: a reader may close its end early (`| head`) without an error.
   DescriptorSink(int fd, std::string name, bool may_leave = false)
       : fd_(fd), name_(std::move(name)), may_leave_(may_leave) {}
   void write(std::string_view bytes) override;

@@ -1,6 +1,6 @@
-// A comparison for programs. CSV: one row a region, value and side, RFC 4180, base units, empty
-// where absent. JSON: rangescope.compare/1 (docs/formats/compare-json.md), rangescope.gate/1. JUnit
-// XML for build servers.
+// A comparison for programs. CSV: a row for each region, value and side (RFC 4180, base units,
+// empty if absent). JSON: rangescope.compare/1 (docs/formats/compare-json.md), rangescope.gate/1.
+// JUnit XML for build servers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,60 +22,69 @@ using model::ComparedValue;
 using model::GateCheck;
 using model::GateVerdict;
 
-void rows(const std::string& kind, const std::string& path, const std::string& domain,
-          const std::vector<std::optional<double>>& counts, const model::ComparedValue& value,
-          const model::Comparison& comparison, Sink& sink) {
+/// What the rows of a value start with.
+struct CsvSubject {
+  std::string kind, path, domain;
+  const std::vector<std::optional<double>>& counts;
+};
+
+/// A row for each side but the first.
+void write_value_rows(const CsvSubject& subject, const ComparedValue& value,
+                      const model::Comparison& comparison, Sink& sink) {
   for (std::size_t side = 1; side < value.values.size(); ++side) {
-    const model::Change& change = value.changes[side - 1];
-    const bool both = value.values[0] && value.values[side];
-    csv_row(sink, {kind, csv_field(domain), csv_field(path), csv_field(value.tag), value.unit,
-                   value.per_occurrence ? "true" : "false", csv_field(comparison.sides[side].label),
-                   csv_number(counts[0]), csv_number(counts[side]), csv_number(value.values[0]),
-                   csv_number(value.values[side]), both ? csv_number(change.difference) : "",
+    const Change& change = value.changes[side - 1];
+    const bool has_difference = value.values[0] && value.values[side];
+    csv_row(sink, {subject.kind, csv_field(subject.domain), csv_field(subject.path),
+                   csv_field(value.tag), value.unit, value.per_occurrence ? "true" : "false",
+                   csv_field(comparison.sides[side].label), csv_number(subject.counts[0]),
+                   csv_number(subject.counts[side]), csv_number(value.values[0]),
+                   csv_number(value.values[side]),
+                   csv_number(has_difference ? std::optional(change.difference) : std::nullopt),
                    csv_number(change.ratio), csv_number(change.low), csv_number(change.high),
                    csv_number(change.p), std::string(model::standing_name(change.standing)),
                    csv_field(change.why)});
   }
 }
 
-void value_fields(JsonWriter& json, const ComparedValue& value) {
+void write_value_fields(JsonWriter& json, const ComparedValue& value) {
   json.fields("unit", value.unit, "per_occurrence", value.per_occurrence, "values", value.values);
   json.line_objects("changes", value.changes, [&](const Change& change) {
+    std::optional<double> confidence;
+    if (change.low) confidence = change.confidence;
     json.fields("standing", model::standing_name(change.standing), "difference", change.difference,
-                "ratio", change.ratio, "low", change.low, "high", change.high, "confidence",
-                change.low ? std::optional(change.confidence) : std::nullopt, "p", change.p, "why",
-                change.why);
+                "ratio", change.ratio, "low", change.low, "high", change.high);
+    json.fields("confidence", confidence, "p", change.p, "why", change.why);
     if (change.is_exact) json.field("exact", true);
   });
 }
 
-void region(JsonWriter& json, const model::ComparedRegion& one) {
+void write_compared_region(JsonWriter& json, const model::ComparedRegion& region) {
   json.open_object();
-  json.fields("path", one.path, "domain", one.domain, "kind", kind_name(one.kind), "renamed_from",
-              or_null(one.renamed_from), "occurrences", one.occurrences);
-  if (one.is_whole_run) json.field("whole_run", true);
-  if (one.is_outside_ranges) json.field("outside_ranges", true);
+  json.fields("path", region.path, "domain", region.domain, "kind", kind_name(region.kind),
+              "renamed_from", or_null(region.renamed_from), "occurrences", region.occurrences);
+  if (region.is_whole_run) json.field("whole_run", true);
+  if (region.is_outside_ranges) json.field("outside_ranges", true);
   json.open_object("values");
-  for (const ComparedValue& value : one.values) {
-    if (!model::is_compared(one, value)) continue;
+  for (const ComparedValue& value : region.values) {
+    if (!model::is_compared(region, value)) continue;
     json.open_object(value.tag);
-    value_fields(json, value);
+    write_value_fields(json, value);
     json.close();
   }
   json.close();
-  if (!one.functions.empty()) {
-    json.objects("functions", one.functions, [&](const model::ComparedFunction& function) {
+  if (!region.functions.empty()) {
+    json.objects("functions", region.functions, [&](const model::ComparedFunction& function) {
       json.fields("name", function.name, "python", function.python, "share", function.share);
       json.open_object("self_ns");
-      value_fields(json, function.self);
+      write_value_fields(json, function.self);
       json.close();
     });
   }
   json.close();
 }
 
-void write_predictions(std::span<const model::ComparedPrediction> list, JsonWriter& json) {
-  json.line_objects("predictions", list, [&](const model::ComparedPrediction& prediction) {
+void write_predictions(std::span<const model::ComparedPrediction> predictions, JsonWriter& json) {
+  json.line_objects("predictions", predictions, [&](const model::ComparedPrediction& prediction) {
     json.fields("side", prediction.side, "cure", prediction.cure, "path", prediction.path);
     json.fields("text", prediction.text, "before_ns", prediction.before_ns);
     json.fields("predicted_ns", prediction.predicted_ns, "predicted_low_ns", prediction.low_ns);
@@ -84,7 +93,7 @@ void write_predictions(std::span<const model::ComparedPrediction> list, JsonWrit
   });
 }
 
-/// What the JSON is, within the gate's too.
+/// The whole JSON of a comparison; a part of the JSON of the gate.
 void write_comparison_object(const model::Comparison& comparison, JsonWriter& json) {
   json.open_object();
   json.field("schema", "rangescope.compare/1");
@@ -100,10 +109,10 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
                       json.fields("what", difference.what, "values", difference.values, "heavy",
                                   difference.heavy);
                     });
-  for (const auto& [name, list] :
+  for (const auto& [name, regions] :
        {std::pair{"regions", &comparison.regions}, {"missing", &comparison.missing}}) {
     json.open_array(name);
-    for (const model::ComparedRegion& one : *list) region(json, one);
+    for (const model::ComparedRegion& region : *regions) write_compared_region(json, region);
     json.close();
   }
   json.line_objects("renames", comparison.renames, [&](const model::RenameOffer& offer) {
@@ -113,7 +122,7 @@ void write_comparison_object(const model::Comparison& comparison, JsonWriter& js
     json.fields("name", kernel.name, "folded", kernel.folded, "calls", kernel.calls);
     for (const ComparedValue* value : {&kernel.total, &kernel.per_call}) {
       json.open_object(value->tag);
-      value_fields(json, *value);
+      write_value_fields(json, *value);
       json.close();
     }
   });
@@ -128,21 +137,25 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
   csv_row(sink,
           {"what", "domain", "path", "value", "unit", "per_occurrence", "side", "count_a", "count",
            "value_a", "value_side", "difference", "ratio", "low", "high", "p", "standing", "why"});
-  for (const auto* list : {&comparison.regions, &comparison.missing}) {
-    for (const model::ComparedRegion& region : *list) {
-      for (const model::ComparedValue& value : region.values) {
+  for (const auto* regions : {&comparison.regions, &comparison.missing}) {
+    for (const model::ComparedRegion& region : *regions) {
+      const std::string path = model::path_text("", region.path);
+      const std::string kind(kind_name(region.kind));
+      for (const ComparedValue& value : region.values) {
         if (!model::is_compared(region, value)) continue;
-        rows(std::string(kind_name(region.kind)), model::path_text("", region.path), region.domain,
-             region.occurrences, value, comparison, sink);
+        write_value_rows({kind, path, region.domain, region.occurrences}, value, comparison, sink);
       }
-      for (const model::ComparedFunction& function : region.functions)
-        rows("function", model::path_text("", region.path) + " > " + function.name, region.domain,
-             region.occurrences, function.self, comparison, sink);
+      for (const model::ComparedFunction& function : region.functions) {
+        const CsvSubject subject{"function", path + " > " + function.name, region.domain,
+                                 region.occurrences};
+        write_value_rows(subject, function.self, comparison, sink);
+      }
     }
   }
   for (const model::ComparedKernel& kernel : comparison.kernels) {
-    rows("kernel", kernel.name, "", kernel.calls, kernel.total, comparison, sink);
-    rows("kernel", kernel.name, "", kernel.calls, kernel.per_call, comparison, sink);
+    const CsvSubject subject{"kernel", kernel.name, "", kernel.calls};
+    write_value_rows(subject, kernel.total, comparison, sink);
+    write_value_rows(subject, kernel.per_call, comparison, sink);
   }
 }
 
@@ -180,17 +193,18 @@ void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
   json.finish();
 }
 
-// The dialect that Jenkins, GitLab and GitHub actions read: one suite, one case a check, undecided
-// ones skipped.
+// The dialect that Jenkins, GitLab and GitHub Actions read: one suite, a case for each check;
+// undecided checks are skipped cases.
 void write_gate_junit(const model::Gate& gate, const Style&, Sink& sink) {
   const auto count = [&](GateVerdict verdict) {
     return std::ranges::count(gate.checks, verdict,
                               [](const GateCheck& check) { return check.verdict; });
   };
-  const auto bad = count(GateVerdict::kRegressed), open = count(GateVerdict::kUndecided);
+  const auto failures = count(GateVerdict::kRegressed);
+  const auto skipped = count(GateVerdict::kUndecided);
   const std::string counts = fmt::format(
       "name=\"rangescope gate\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
-      gate.checks.size(), bad, open);
+      gate.checks.size(), failures, skipped);
   sink.write(fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite {0}>\n", counts));
   for (const GateCheck& check : gate.checks) {

@@ -31,13 +31,13 @@ std::span<const ComparisonFormat> comparison_formats() {
 }
 
 base::Result<const ComparisonFormat*> find_comparison_format(std::string_view name) {
-  std::vector<std::string> known;
+  std::vector<std::string> names;
   for (const ComparisonFormat& format : comparison_formats()) {
     if (format.name == name) return &format;
-    known.emplace_back(format.name);
+    names.emplace_back(format.name);
   }
-  std::string hint = base::did_you_mean(name, known);
-  if (hint.empty()) hint = "Write one of " + base::join(known, ", ");
+  std::string hint = base::did_you_mean(name, names);
+  if (hint.empty()) hint = "Write one of " + base::join(names, ", ");
   return base::fail(base::Code::kUsage,
                     "there is no comparison format '" + base::printable(name) + "'", "--format",
                     std::move(hint));
@@ -49,15 +49,15 @@ base::Result<void> check_sampled(const model::Comparison& comparison, std::strin
     std::vector<std::string> names;
     for (const model::ComparedRegion& region : comparison.regions)
       if (!region.functions.empty()) names.push_back(model::path_text("", region.path));
+    std::string hint = "Record all sides with rangescope profile --cpu";
+    if (!names.empty()) hint = base::did_you_mean(style.cpu, names);
     return base::fail(base::Code::kNothingCaptured,
                       "no range '" + base::printable(style.cpu) + "' was sampled on every side",
-                      "--cpu",
-                      names.empty() ? "Record all sides with rangescope profile --cpu"
-                                    : base::did_you_mean(style.cpu, names));
+                      "--cpu", hint);
   }
-  const auto sampled = [](const model::ComparedRegion& region) { return !region.chains.empty(); };
-  if (format == "collapsed" &&
-      std::none_of(comparison.regions.begin(), comparison.regions.end(), sampled))
+  const bool has_chains = std::ranges::any_of(
+      comparison.regions, [](const auto& region) { return !region.chains.empty(); });
+  if (format == "collapsed" && !has_chains)
     return base::fail(base::Code::kNothingCaptured, "no range has CPU call chains on all sides",
                       "--format",
                       "Record with rangescope profile --cpu, and name runs: reports and baselines "

@@ -1,4 +1,4 @@
-// The first sentence of a comparison: what changed most, or how much faster a side is.
+// The first sentences of a comparison: what changed most.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,24 +13,27 @@ namespace rangescope::report {
 namespace {
 
 using model::Change;
+using model::ComparedFunction;
+using model::ComparedKernel;
+using model::ComparedRegion;
 using model::ComparedValue;
 using model::Comparison;
 using model::Standing;
 
-/// Of the program itself or of a Python file: "memcpy [libc.so.6]" is what one of these called.
-bool is_own(const model::ComparedFunction& function) {
+/// A function of the program or of a Python file; "memcpy [libc.so.6]" is of a library.
+bool is_program_function(const ComparedFunction& function) {
   return !function.name.ends_with(']');
 }
 
 /// "encode in step is slower: its own CPU time from 326.2 ms to 461.2 ms per instance (+41.4 %).",
-/// the function of the program that changed most; "" where none did significantly.
-std::string function_sentence(const model::Comparison& comparison) {
-  const model::ComparedRegion* region = functions_shown(comparison, "");
+/// the function of the program that changed most; "" without a significant change.
+std::string function_sentence(const Comparison& comparison) {
+  const ComparedRegion* region = functions_shown(comparison, "");
   if (region == nullptr) return {};
-  for (const model::ComparedFunction& function : region->functions) {
+  for (const ComparedFunction& function : region->functions) {
     const ComparedValue& self = function.self;
     const auto change = std::ranges::find_if(self.changes, model::is_significant);
-    if (change == self.changes.end() || !is_own(function)) continue;
+    if (change == self.changes.end() || !is_program_function(function)) continue;
     const auto side = static_cast<std::size_t>(change - self.changes.begin()) + 1;
     std::string text;
     if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
@@ -44,9 +47,9 @@ std::string function_sentence(const model::Comparison& comparison) {
 }
 
 /// "gemm is slower: from 10.1 us to 12.0 us per call (+19 %).", the kernel that changed most; ""
-/// where none did significantly.
+/// without a significant change.
 std::string kernel_sentence(const Comparison& comparison) {
-  for (const model::ComparedKernel& kernel : comparison.kernels) {
+  for (const ComparedKernel& kernel : comparison.kernels) {
     const ComparedValue& per_call = kernel.per_call;
     const auto change = std::ranges::find_if(per_call.changes, model::is_significant);
     if (change == per_call.changes.end()) continue;
@@ -67,9 +70,9 @@ std::string factor_text(double factor, double low, double high) {
   return fmt::format(" is {:.2f} ± {:.2f} times ", factor, (high - low) / 2);
 }
 
-/// "B is 1.36 ± 0.04 times faster", of the time of the whole run; "" where that is not compared.
-std::string speed_of(const Comparison& comparison, std::size_t side) {
-  const auto run = std::ranges::find_if(comparison.regions, &model::ComparedRegion::is_whole_run);
+/// "B is 1.36 ± 0.04 times faster", by the time of the whole run; "" if that is not compared.
+std::string run_speed_text(const Comparison& comparison, std::size_t side) {
+  const auto run = std::ranges::find_if(comparison.regions, &ComparedRegion::is_whole_run);
   if (run == comparison.regions.end()) return {};
   const auto wall = std::ranges::find(run->values, "wall_ns.median", &ComparedValue::tag);
   if (wall == run->values.end()) return {};
@@ -90,11 +93,11 @@ std::string speed_of(const Comparison& comparison, std::size_t side) {
 }
 
 /// "decode -26.0 %, load +3.1 %": the largest significant changes of innermost ranges.
-std::string largest_changes(const Comparison& comparison, std::size_t side) {
-  constexpr std::size_t kMostNamed = 2;
+std::string largest_changes_text(const Comparison& comparison, std::size_t side) {
+  constexpr std::size_t kMaxNamed = 2;
   std::vector<std::string> texts;
-  for (const model::ComparedRegion& region : comparison.regions) {
-    if (texts.size() == kMostNamed) break;
+  for (const ComparedRegion& region : comparison.regions) {
+    if (texts.size() == kMaxNamed) break;
     if (region.values.empty() || !model::is_range(region)) continue;
     const ComparedValue& value = region.values.front();
     if (!model::is_innermost(region, comparison)) continue;
@@ -104,79 +107,82 @@ std::string largest_changes(const Comparison& comparison, std::size_t side) {
   return base::join(texts, ", ");
 }
 
-/// One sentence of runs that were made in turns; "" where times of the runs are not known.
+/// The sentence for runs that alternated between the sides; "" if the times of the runs are
+/// unknown.
 std::string turns_sentence(const Comparison& comparison) {
   std::vector<std::string> texts;
   for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
-    const std::string speed = speed_of(comparison, side);
+    const std::string speed = run_speed_text(comparison, side);
     if (!speed.empty()) texts.push_back(speed);
-    const std::string changes = largest_changes(comparison, side);
+    const std::string changes = largest_changes_text(comparison, side);
     if (!changes.empty()) texts.push_back(changes);
   }
   return texts.empty() ? "" : base::join(texts, "; ") + ".";
 }
 
-/// The largest significant change of a region, and how many values changed in which way.
-struct RegionChanges {
-  const model::ComparedRegion* region = nullptr;  ///< null where none is significant
+/// The largest significant change, and how many values rose, fell and stayed.
+struct ChangesOfRegions {
+  const ComparedRegion* region = nullptr;  ///< of the largest change; null without one
   const ComparedValue* value = nullptr;
   std::size_t side = 0;
   std::map<Standing, std::size_t> counts;
 };
-RegionChanges changes_of_regions(const model::Comparison& comparison) {
-  RegionChanges out;
+
+ChangesOfRegions changes_of_regions(const Comparison& comparison) {
+  ChangesOfRegions changes;
   double largest = -1;
-  for (const model::ComparedRegion& region : comparison.regions) {
+  for (const ComparedRegion& region : comparison.regions) {
     for (const ComparedValue& value : region.values) {
       if (!model::is_known(value)) continue;
       for (std::size_t side = 1; side < comparison.sides.size(); ++side) {
         const Change& change = value.changes[side - 1];
-        ++out.counts[change.standing];
-        // Values of one region are in different units: the first one of a region, mostly wall time,
-        // speaks for it.
+        ++changes.counts[change.standing];
+        // Units differ between values: ratios compare them. Of equal ratios of a region the first
+        // counts, mostly that of its wall time.
         const double size = change.ratio ? std::abs(std::log(std::max(*change.ratio, 1e-9))) : 0;
         if (!model::is_significant(change) || size <= largest) continue;
         largest = size;
-        out.region = &region;
-        out.value = &value;
-        out.side = side;
+        changes.region = &region;
+        changes.value = &value;
+        changes.side = side;
       }
     }
   }
-  return out;
+  return changes;
 }
 
-/// What changed, in one or two sentences: the largest significant change of a region, how many
-/// others, or that none is.
-std::string regions_sentence(const model::Comparison& comparison) {
-  RegionChanges changes = changes_of_regions(comparison);
-  const model::ComparedRegion* most = changes.region;
-  std::map<Standing, std::size_t>& counts = changes.counts;
-  const std::size_t of_side = changes.side;
-  const std::string sides = base::counted(comparison.regions.size(), "region");
-  const std::size_t noise = counts[Standing::kNoise], untested = counts[Standing::kUntested];
-  const std::size_t worse = counts[Standing::kMore], better = counts[Standing::kLess];
-  if (most == nullptr) {
-    if (noise == 0)
-      return "Nothing could be tested in " + sides +
-             ": too few runs or instances to estimate noise.";
-    std::string none = "No statistically significant change of a range: ";
-    none += base::counted(noise, "value") + " in " + sides + ".";
-    if (untested > 0) none += fmt::format(" {} could not be tested.", untested);
-    return none;
-  }
+/// "No statistically significant change of a range: 12 values in 4 regions."
+std::string no_change_sentence(std::size_t regions, std::size_t noise, std::size_t untested) {
+  const std::string scope = base::counted(regions, "region");
+  if (noise == 0)
+    return "Nothing could be tested in " + scope + ": too few runs or instances to estimate noise.";
+  std::string text = "No statistically significant change of a range: ";
+  text += base::counted(noise, "value") + " in " + scope + ".";
+  if (untested > 0) text += fmt::format(" {} could not be tested.", untested);
+  return text;
+}
+
+/// What changed in one or two sentences: the largest significant change of a region and the number
+/// of others, or that there is none.
+std::string regions_sentence(const Comparison& comparison) {
+  ChangesOfRegions changes = changes_of_regions(comparison);
+  const std::size_t noise = changes.counts[Standing::kNoise];
+  const std::size_t rose = changes.counts[Standing::kMore];
+  const std::size_t fell = changes.counts[Standing::kLess];
+  if (changes.region == nullptr)
+    return no_change_sentence(comparison.regions.size(), noise,
+                              changes.counts[Standing::kUntested]);
   const ComparedValue& value = *changes.value;
-  const std::string subject = comparison.sides.size() > 2 ? side_letter(of_side) + ": " : "";
-  std::string text =
-      fmt::format("{}{} is {}: {} from {} to {} ({}).", subject, region_label(*most),
-                  standing_text(value, of_side), base::printable(value.tag), side_value(value, 0),
-                  side_value(value, of_side), change_text(value, of_side));
-  const std::size_t others = worse + better - 1;
-  text += others == 0
-              ? " No other change is statistically significant."
-              : fmt::format(
-                    " In all, {} rose and {} fell significantly; {} did not change significantly.",
-                    base::counted(worse, "value"), better, noise);
+  const std::size_t side = changes.side;
+  std::string text;
+  if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
+  text += fmt::format("{} is {}: {} from {} to {} ({}).", region_label(*changes.region),
+                      standing_text(value, side), base::printable(value.tag), side_value(value, 0),
+                      side_value(value, side), change_text(value, side));
+  if (rose + fell == 1) return text + " No other change is statistically significant.";
+  text +=
+      fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
+                  base::counted(rose, "value"), fell, noise);
   return text;
 }
 
@@ -184,11 +190,11 @@ std::string regions_sentence(const model::Comparison& comparison) {
 
 Standing headline_standing(const Comparison& comparison) {
   if (comparison.in_turns) {
-    const auto run = std::ranges::find_if(comparison.regions, &model::ComparedRegion::is_whole_run);
+    const auto run = std::ranges::find_if(comparison.regions, &ComparedRegion::is_whole_run);
     if (run != comparison.regions.end() && !run->values.empty())
       return run->values.front().changes.front().standing;
   }
-  const RegionChanges changes = changes_of_regions(comparison);
+  const ChangesOfRegions changes = changes_of_regions(comparison);
   if (changes.region == nullptr) return Standing::kNoise;
   return changes.value->changes[changes.side - 1].standing;
 }
@@ -197,8 +203,9 @@ std::string comparison_headline(const Comparison& comparison) {
   std::vector<std::string> sentences;
   if (comparison.in_turns) sentences.push_back(turns_sentence(comparison));
   if (sentences.empty() || sentences.front().empty()) sentences = {regions_sentence(comparison)};
-  for (const std::string& sentence : {function_sentence(comparison), kernel_sentence(comparison)})
+  for (const std::string& sentence : {function_sentence(comparison), kernel_sentence(comparison)}) {
     if (!sentence.empty()) sentences.push_back(sentence);
+  }
   return base::join(sentences, " ");
 }
 

@@ -22,154 +22,208 @@ namespace {
 using base::format_ns;
 using base::format_share;
 
-constexpr std::size_t kOwnFunctions = 8, kWaits = 10;  ///< rows, where none are asked for
+// Rows without --top.
+constexpr std::size_t kDefaultOwnFunctions = 8, kDefaultFunctions = 10, kDefaultWaits = 10;
+constexpr std::size_t kDefaultRegionFunctions = 15;
 
-const model::Region* cpu_region(const model::Report& report, const std::string& wanted,
-                                std::vector<std::string>& names) {
-  const model::Region* best = nullptr;
-  const auto offer = [&](const model::Region& region) {
-    if (region.process || region.thread || region.path.empty()) return false;
-    const std::string mark(region.kind == model::RangeKind::kStartEnd ? model::kStartEndMark : "");
-    const auto is_wanted = [&](const std::string& name) {  // as it is, or as tables print it
-      return name == wanted || base::printable(name) + mark == wanted;
-    };
-    names.push_back(model::path_text(region));
-    if (is_wanted(names.back())) return true;
-    // Of several of that name, the one where most time went.
-    if (is_wanted(region.path.back()) &&
-        (best == nullptr || region.wall.inclusive_ns > best->wall.inclusive_ns))
-      best = &region;
-    if (region.path.back() != names.back()) names.push_back(region.path.back());
-    return false;
-  };
-  for (const model::Region& region : report.regions)
-    if (offer(region)) return &region;
-  for (const model::TableRow& row : report.rows)  // "layer_#": siblings put together
-    if (row.merged && offer(*row.merged)) return &*row.merged;
-  if (best != nullptr) return best;
-  for (const ShownRow& row : shown_rows(report))  // "Model > model": a chain
-    if (row.label == wanted) return row.region;
-  return nullptr;
+std::size_t rows_or(const Style& style, std::size_t default_rows) {
+  return style.top == 0 ? default_rows : style.top;
 }
+
+/// "12.3 %", "-" if the total is not known.
+std::string share_of_total(double ns, double total_ns) {
+  return total_ns > 0 ? format_share(ns / total_ns) : "-";
+}
+
+/// Finds the region that a user named.
+class RegionSearch {
+ public:
+  explicit RegionSearch(const std::string& wanted) : wanted_(wanted) {}
+
+  /// Null if the report has no such region; names() are then those that it has.
+  const model::Region* find(const model::Report& report) {
+    for (const model::Region& region : report.regions) {
+      if (has_path(region)) return &region;
+    }
+    for (const model::TableRow& row : report.rows) {  // "layer_#": several siblings
+      if (row.merged && has_path(*row.merged)) return &*row.merged;
+    }
+    if (longest_ != nullptr) return longest_;
+    for (const ShownRow& row : shown_rows(report)) {  // "Model > model": a chain
+      if (row.label == wanted_) return row.region;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  /// Remembers the region if only its last name matches.
+  bool has_path(const model::Region& region) {
+    if (region.process || region.thread || region.path.empty()) return false;
+    const std::string path = model::path_text(region);
+    const std::string& last_name = region.path.back();
+    names_.push_back(path);
+    if (is_wanted(region, path)) return true;
+    if (last_name != path) names_.push_back(last_name);
+    const bool is_longest =
+        longest_ == nullptr || region.wall.inclusive_ns > longest_->wall.inclusive_ns;
+    if (is_longest && is_wanted(region, last_name)) longest_ = &region;
+    return false;
+  }
+
+  /// As recorded, or as tables print it.
+  [[nodiscard]] bool is_wanted(const model::Region& region, const std::string& name) const {
+    std::string printed = base::printable(name);
+    if (region.kind == model::RangeKind::kStartEnd) printed += model::kStartEndMark;
+    return name == wanted_ || printed == wanted_;
+  }
+
+  const std::string& wanted_;
+  const model::Region* longest_ = nullptr;  ///< of those with that last name, most wall time
+  std::vector<std::string> names_;
+};
 
 /// "forward (modeling_llama.py:312)", "gemm_kernel [libfoo.so]"
 std::string function_text(const model::CpuFunction& function) {
-  if (function.python)
-    return function.line > 0
-               ? fmt::format("{} ({}:{})", function.name, base::file_name(function.file),
-                             function.line)
-               : fmt::format("{} ({})", function.name, base::file_name(function.file));
-  if (function.names_its_module() || function.name.starts_with('(')) return function.name;
+  if (function.python) {
+    std::string place(base::file_name(function.file));
+    if (function.line > 0) place += fmt::format(":{}", function.line);
+    return fmt::format("{} ({})", function.name, place);
+  }
+  const bool names_module = function.names_its_module() || function.name.starts_with('(');
+  if (names_module || function.module.empty()) return function.name;
   if (function.module.starts_with('[')) return function.name + " " + function.module;
-  if (!function.module.empty())
-    return fmt::format("{} [{}]", function.name, base::file_name(function.module));
-  return function.name;
+  return fmt::format("{} [{}]", function.name, base::file_name(function.module));
 }
 
-Grid function_grid(const char* title, const std::vector<model::CpuFunction>& list, double wall,
-                   std::size_t most) {
+/// The function with its hottest line and its most frequent caller.
+std::string function_details_text(const model::CpuFunction& function) {
+  std::string text = function_text(function);
+  if (function.hot_line > 0 && function.python)
+    text += fmt::format(", line {}", function.hot_line);
+  else if (function.hot_line > 0)
+    text += fmt::format(", {}:{}", base::file_name(function.file), function.hot_line);
+  if (function.caller.known()) text += ", from " + model::place_text(function.caller);
+  return text;
+}
+
+Grid function_grid(const char* title, const std::vector<model::CpuFunction>& functions,
+                   double wall_ns, std::size_t max_rows) {
   Grid grid({{title, false, true},
              {"self"},
              {"self %", true, false, 1},
              {"total"},
              {"total %", true, false, 1}});
-  grid.least = 40;
-  const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
-  for (const model::CpuFunction& each : std::span(list).first(std::min(list.size(), most))) {
-    std::string text = function_text(each);
-    if (each.hot_line > 0)
-      text += each.python ? fmt::format(", line {}", each.hot_line)
-                          : fmt::format(", {}:{}", base::file_name(each.file), each.hot_line);
-    if (each.caller.known()) text += ", from " + model::place_text(each.caller);
-    grid.add({{std::move(text)},
-              {format_ns(each.self_ns)},
-              {share(each.self_ns)},
-              {format_ns(each.total_ns)},
-              {share(each.total_ns)}});
+  grid.min_shrunk_width = 40;
+  const std::size_t shown = std::min(functions.size(), max_rows);
+  for (const model::CpuFunction& function : std::span(functions).first(shown)) {
+    grid.add({{function_details_text(function)},
+              {format_ns(function.self_ns)},
+              {share_of_total(function.self_ns, wall_ns)},
+              {format_ns(function.total_ns)},
+              {share_of_total(function.total_ns, wall_ns)}});
   }
   return grid;
 }
 
-/// Metrics of counted events, and where they are sampled the interval that holds them.
+/// Metrics of counted events; sampled ones have an interval.
 Grid counter_grid(const model::Report& report, const model::Region& region) {
   Grid grid({{"events of the CPU, per instance", false, true},
              {"value"},
              {"from", true, false, 1},
              {"to", true, false, 1},
              {"records", true, false, 2}});
-  grid.least = 40;
+  grid.min_shrunk_width = 40;
   for (const auto& [name, metric] : region.metrics) {
     if (!metric.source.starts_with(model::kCpuEvents)) continue;
-    const auto titled = std::find_if(
-        report.metric_columns.begin(), report.metric_columns.end(),
-        [&, &metric_name = name](const auto& column) { return column.name == metric_name; });
-    const bool interval = metric.absent.empty() && metric.max > metric.min;
-    grid.add({{titled != report.metric_columns.end() ? titled->title : name},
-              {metric.absent.empty() ? format_value(metric.value, metric.unit) : "-"},
-              {interval ? format_value(metric.min, metric.unit) : ""},
-              {interval ? format_value(metric.max, metric.unit) : ""},
+    const auto column = std::ranges::find(report.metric_columns, name, &model::MetricColumn::name);
+    const bool has_title = column != report.metric_columns.end();
+    const bool has_value = metric.absent.empty();
+    const bool has_interval = has_value && metric.max > metric.min;
+    grid.add({{has_title ? column->title : name},
+              {has_value ? format_value(metric.value, metric.unit) : "-"},
+              {has_interval ? format_value(metric.min, metric.unit) : ""},
+              {has_interval ? format_value(metric.max, metric.unit) : ""},
               {base::format_count(metric.rounds)}});
   }
   return grid;
 }
 
+/// The processes of one command below one parent: a script of 3,000 commands has few such rows.
+struct CommandRow {
+  std::string name;
+  std::size_t depth = 0;
+  std::int64_t count = 0;
+  double wall_ns = 0;
+  std::vector<std::size_t> children;
+};
+
+/// Rows in the order of their first process; children follow their parent. The first row is the
+/// root, which is no command.
+std::vector<CommandRow> command_rows(const model::Report& report) {
+  std::vector<const model::ReportProcess*> processes;
+  for (const model::ReportProcess& process : report.processes) processes.push_back(&process);
+  std::ranges::stable_sort(processes, std::ranges::less(),
+                           [](const auto* process) { return process->start_ns; });
+  std::vector<CommandRow> rows = {{}};
+  std::map<std::pair<std::size_t, std::string_view>, std::size_t> row_by_parent_and_name;
+  std::map<std::uint32_t, std::size_t> row_of_pid;
+  for (const model::ReportProcess* process : processes) {
+    const auto found = row_of_pid.find(process->parent_pid);
+    const std::size_t parent = found == row_of_pid.end() ? 0 : found->second;
+    const std::string_view name(base::file_name(process->name));
+    const auto [entry, is_new] = row_by_parent_and_name.try_emplace({parent, name}, rows.size());
+    const std::size_t index = entry->second;
+    if (is_new) {
+      const std::size_t depth = parent == 0 ? 0 : rows[parent].depth + 1;
+      rows[parent].children.push_back(index);
+      rows.push_back({std::string(name), depth, 0, 0, {}});
+    }
+    row_of_pid[process->pid] = index;
+    ++rows[index].count;
+    rows[index].wall_ns += process->end_ns - process->start_ns;
+  }
+  return rows;
+}
+
+/// Indices of rows without the root: parents before children, siblings with most time first.
+std::vector<std::size_t> tree_order(std::vector<CommandRow>& rows) {
+  std::vector<std::size_t> order;
+  std::vector<std::size_t> pending = {0};
+  while (!pending.empty()) {
+    const std::size_t index = pending.back();
+    pending.pop_back();
+    if (index != 0) order.push_back(index);
+    std::vector<std::size_t>& children = rows[index].children;
+    std::ranges::stable_sort(children, std::ranges::less(),
+                             [&](std::size_t child) { return rows[child].wall_ns; });
+    pending.insert(pending.end(), children.begin(), children.end());
+  }
+  return order;
+}
+
 }  // namespace
 
 Section process_section(const model::Report& report, const Style& style) {
+  constexpr std::size_t kDefaultCommands = 20, kMaxIndent = 12;
   Section section{"Processes", true};
   if (!model::is_program(report) || report.processes.size() < 2) return section;
-  struct Row {
-    std::string name;
-    std::size_t depth = 0;
-    std::int64_t count = 0;
-    double wall_ns = 0;
-    std::vector<std::size_t> below;
-  };
-  // Processes of one command below one parent are a row: a script of 3,000 commands has few of
-  // them.
-  std::vector<Row> rows = {{}};
-  std::map<std::pair<std::size_t, std::string_view>, std::size_t> known;
-  std::map<std::uint32_t, std::size_t> row_of;
-  std::vector<const model::ReportProcess*> processes;
-  for (const model::ReportProcess& process : report.processes) processes.push_back(&process);
-  std::stable_sort(processes.begin(), processes.end(),
-                   [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
-  for (const model::ReportProcess* process : processes) {
-    const auto parent = row_of.find(process->parent_pid);
-    const std::size_t above = parent == row_of.end() ? 0 : parent->second;
-    const std::string_view name(base::file_name(process->name));
-    const auto [at, fresh] = known.try_emplace({above, name}, rows.size());
-    if (fresh) {
-      rows[above].below.push_back(rows.size());
-      const std::size_t depth = above == 0 ? 0 : rows[above].depth + 1;
-      rows.push_back({std::string(name), depth, 0, 0, {}});
-    }
-    row_of[process->pid] = at->second;
-    ++rows[at->second].count;
-    rows[at->second].wall_ns += process->end_ns - process->start_ns;
-  }
+  std::vector<CommandRow> rows = command_rows(report);
+  const std::vector<std::size_t> order = tree_order(rows);
+  const std::size_t shown = style.all ? order.size() : std::min(order.size(), kDefaultCommands);
   Grid grid({{"process", false, true}, {"count"}, {"from start to exit"}});
-  grid.least = 40;
-  constexpr std::size_t kMost = 20;
-  const std::size_t most = style.all ? rows.size() : kMost;
-  std::vector<std::size_t> pending = {0};
-  while (!pending.empty() && grid.rows.size() < most) {
-    Row& row = rows[pending.back()];
-    const bool top = pending.back() == 0;
-    pending.pop_back();
-    std::stable_sort(row.below.begin(), row.below.end(), [&](std::size_t a, std::size_t b) {
-      return rows[a].wall_ns < rows[b].wall_ns;
-    });
-    pending.insert(pending.end(), row.below.begin(), row.below.end());
-    if (top) continue;
+  grid.min_shrunk_width = 40;
+  for (const std::size_t index : std::span(order).first(shown)) {
+    const CommandRow& row = rows[index];
     std::string wall = "-";  // not recorded
     if (row.wall_ns > 0) wall = format_ns(row.wall_ns);
-    grid.add({{row.name, base::Tone::kPlain, std::min<std::size_t>(row.depth, 12)},
+    grid.add({{row.name, base::Tone::kPlain, std::min(row.depth, kMaxIndent)},
               {base::format_count(row.count)},
               {std::move(wall)}});
   }
-  if (const std::size_t left = rows.size() - 1 - grid.rows.size(); left > 0)
-    grid.more = base::counted(left, "more command") + ": --all shows each";
+  if (order.size() > shown)
+    grid.omitted = base::counted(order.size() - shown, "more command") + ": --all shows each";
   return std::move(section.add(std::move(grid)));
 }
 
@@ -178,8 +232,8 @@ Section program_functions(const model::Report& report, const Style& style) {
   if (!model::is_program(report)) return section;
   const base::Held<model::CpuWork>& cpu = report.regions.front().cpu;
   if (!cpu || cpu->functions.empty()) return section;
-  return std::move(section.add(
-      function_grid("function", cpu->functions, cpu->whole_ns(), style.top == 0 ? 10 : style.top)));
+  return std::move(section.add(function_grid("function", cpu->functions, cpu->whole_ns(),
+                                             rows_or(style, kDefaultFunctions))));
 }
 
 Section own_function_section(const model::Report& report, const Style& style) {
@@ -187,12 +241,12 @@ Section own_function_section(const model::Report& report, const Style& style) {
   if (!model::is_program(report) || !report.regions.front().cpu) return section;
   const model::CpuWork& cpu = *report.regions.front().cpu;
   const double cpu_ns = cpu.cpu_ns();
-  const std::size_t most = style.top == 0 ? kOwnFunctions : style.top;
+  const std::size_t max_rows = rows_or(style, kDefaultOwnFunctions);
   constexpr const char* kTitle = "function, with the libraries that it calls";
   Grid grid({{kTitle, false, true}, {"CPU"}, {"CPU %", true, false, 1}});
-  grid.least = 40;
+  grid.min_shrunk_width = 40;
   for (const model::CpuFunction& function : cpu.own_functions) {
-    if (grid.rows.size() == most || function.self_ns < 0.01 * cpu_ns) break;
+    if (grid.rows.size() == max_rows || function.self_ns < 0.01 * cpu_ns) break;
     grid.add({{model::place_text(function.place())},
               {format_ns(function.self_ns)},
               {format_share(function.self_ns / cpu_ns)}});
@@ -202,17 +256,17 @@ Section own_function_section(const model::Report& report, const Style& style) {
 }
 
 Grid wait_grid(const model::Report& report, const Style& style) {
-  const double least_ns = 0.01 * report.run.duration_ns;
-  const std::size_t most = style.top == 0 ? kWaits : style.top;
+  const double min_ns = 0.01 * report.run.duration_ns;
+  const std::size_t max_rows = rows_or(style, kDefaultWaits);
   Grid grid({{"waits", false, true},
              {"for"},
              {"time"},
              {"count"},
              {"threads", true, false, 2},
              {"while another thread in it runs", false, false, 1}});
-  grid.least = 32;
+  grid.min_shrunk_width = 32;
   for (const model::CpuWaitRow& wait : report.waits) {
-    if (grid.rows.size() == most || wait.blocked_ns < least_ns) continue;
+    if (grid.rows.size() == max_rows || wait.blocked_ns < min_ns) continue;
     std::string place = "(unknown)";
     if (wait.place.known()) place = model::place_text(wait.place);
     if (wait.idle) place += ", idle";
@@ -237,117 +291,170 @@ Section wait_section(const model::Report& report, const Style& style) {
   return section;
 }
 
-/// CPU and waiting apart, as shares of what the region's threads did.
-Grid tree_grid(const std::vector<model::CpuTreeRow>& rows, double wall) {
+/// The call tree of the program's own functions: CPU and waits as shares of the wall time.
+Grid tree_grid(const std::vector<model::CpuTreeRow>& rows, double wall_ns) {
   Grid grid({{"functions of the program", false, true},
              {"CPU"},
              {"CPU %", true, false, 1},
              {"waits"},
              {"waits %", true, false, 1}});
-  grid.least = 40;
-  const auto share = [&](double ns) { return wall > 0 ? format_share(ns / wall) : "-"; };
+  grid.min_shrunk_width = 40;
   for (const model::CpuTreeRow& row : rows) {
-    std::string chain = model::place_text(row.chain.back());
-    for (std::size_t above = row.chain.size() - 1; above-- > 0;)
-      chain.insert(0, row.chain[above].name + " > ");
+    std::string chain;
+    for (std::size_t i = 0; i + 1 < row.chain.size(); ++i) chain += row.chain[i].name + " > ";
+    chain += model::place_text(row.chain.back());
     grid.add({{std::move(chain), base::Tone::kPlain, row.depth},
               {format_ns(row.cpu_ns)},
-              {share(row.cpu_ns)},
+              {share_of_total(row.cpu_ns, wall_ns)},
               {format_ns(row.waiting_ns)},
-              {share(row.waiting_ns)}});
+              {share_of_total(row.waiting_ns, wall_ns)}});
   }
   return grid;
 }
 
-base::Result<Document> cpu_page(const model::Report& report, const Style& style) {
-  std::vector<std::string> names = {kOutsideRanges};
-  const model::Region* region = cpu_region(report, style.cpu, names);
-  const bool outside = region == nullptr && style.cpu == kOutsideRanges;
-  if (region == nullptr && !outside) {
-    std::string near = base::did_you_mean(style.cpu, names);
-    constexpr std::ptrdiff_t kNamed = 8;
-    if (near.empty())
-      near = "Name one of " +
-             base::join({names.begin(), names.begin() + std::min(std::ssize(names), kNamed)}, ", ");
+namespace {
+
+/// What the page is of: a region, or the time outside all ranges.
+struct CpuSubject {
+  const model::Region* region = nullptr;  ///< null outside ranges
+  bool is_program = false;                ///< the region of a program without ranges
+  std::string name;
+  const model::CpuWork& cpu;
+
+  [[nodiscard]] bool is_all_threads() const { return region == nullptr || is_program; }
+};
+
+base::Result<CpuSubject> find_subject(const model::Report& report, const Style& style) {
+  RegionSearch search(style.cpu);
+  const model::Region* region = search.find(report);
+  if (region == nullptr && style.cpu != kOutsideRanges) {
+    constexpr std::ptrdiff_t kMaxNamed = 8;
+    std::vector<std::string> names = {kOutsideRanges};
+    names.insert(names.end(), search.names().begin(), search.names().end());
+    std::string hint = base::did_you_mean(style.cpu, names);
+    if (hint.empty()) {
+      names.resize(std::min(std::ssize(names), kMaxNamed));
+      hint = "Name one of " + base::join(names, ", ");
+    }
     return base::fail(base::Code::kUsage,
                       "there is no range '" + base::printable(style.cpu) + "' in this report",
-                      "--cpu", base::printable(near));
+                      "--cpu", base::printable(hint));
   }
-  const std::string name = outside ? kOutsideRanges : base::printable(model::path_text(*region));
-  const base::Held<model::CpuWork>& work = outside ? report.cpu_outside : region->cpu;
-  if (!work)
+  const bool is_outside = region == nullptr;
+  const std::string name = is_outside ? kOutsideRanges : base::printable(model::path_text(*region));
+  const base::Held<model::CpuWork>& cpu = is_outside ? report.cpu_outside : region->cpu;
+  if (!cpu)
     return base::fail(
         base::Code::kNothingCaptured, "the CPU was not sampled in '" + name + "'", {},
         "Record with rangescope profile --cpu; the data losses name what prevents it");
-  const model::CpuWork& cpu = *work;
-  const double wall = cpu.whole_ns();
-  const bool whole = !outside && model::is_program(report);
-  std::string time = format_ns(wall), many;
-  if (outside || whole) {  // of the run; what several threads ran and waited comes to more
-    const double run = whole            ? region->wall.inclusive_ns
-                       : report.outside ? report.outside->wall_ns
-                                        : wall;
-    time = format_ns(run);
-    many = whole ? base::counted(static_cast<std::uint64_t>(region->threads), "thread")
-                 : "all threads";
-    if (wall > 1.01 * run) many += ", which ran and waited " + format_ns(wall);
-  } else {
-    many = region->sampled()
-               ? "calls that are not counted"
-               : base::counted(static_cast<std::uint64_t>(region->occurrences), "instance");
-    if (region->unclosed > 0) many += fmt::format(" and {} that never ended", region->unclosed);
-    if (region->kind == model::RangeKind::kStartEnd && wall > 1.01 * region->wall.inclusive_ns)
-      many = "all threads during " + many;
+  return CpuSubject{region, !is_outside && model::is_program(report), name, *cpu};
+}
+
+/// "2.1 s in 12 instances" of a region.
+std::string instances_text(const model::Region& region, double wall_ns) {
+  std::string count = "calls that are not counted";
+  if (!region.sampled())
+    count = base::counted(static_cast<std::uint64_t>(region.occurrences), "instance");
+  if (region.unclosed > 0) count += fmt::format(" and {} that never ended", region.unclosed);
+  const bool has_several_threads = wall_ns > 1.01 * region.wall.inclusive_ns;
+  if (region.kind == model::RangeKind::kStartEnd && has_several_threads)
+    count = "all threads during " + count;
+  return format_ns(wall_ns) + " in " + count;
+}
+
+/// "2.1 s in 4 threads, which ran and waited 8.4 s": of the run, or outside ranges.
+std::string threads_text(const model::Report& report, const CpuSubject& subject, double wall_ns) {
+  double run_ns = wall_ns;
+  std::string threads = "all threads";
+  if (subject.is_program) {
+    run_ns = subject.region->wall.inclusive_ns;
+    threads = base::counted(static_cast<std::uint64_t>(subject.region->threads), "thread");
+  } else if (report.outside) {
+    run_ns = report.outside->wall_ns;
   }
-  Document page;
-  page.begin("CPU of " + name)
-      .add({.text = fmt::format("{}: {} in {}, {} of {} CPU", name, time, many,
-                                base::counted(static_cast<std::uint64_t>(cpu.samples), "sample"),
-                                outside || whole ? "their" : "its threads'")});
-  const bool gpu = !std::isnan(cpu.python.gpu_idle_ns);
-  Grid grid({{"wall time", false, true}, {"time"}, {"share"}});
-  if (gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy"}, {"GPU idle"}});
-  const auto add = [&](const std::string& title, std::size_t depth, const model::CpuPart& part) {
-    grid.add({{title, base::Tone::kPlain, depth},
-              {format_ns(part.ns)},
-              {wall > 0 ? format_share(part.ns / wall) : "-"}});
-    if (gpu) grid.rows.back().push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
-    if (gpu) grid.rows.back().push_back({format_ns(part.gpu_idle_ns)});
-  };
+  std::string text = format_ns(run_ns) + " in " + threads;
+  if (wall_ns > 1.01 * run_ns) text += ", which ran and waited " + format_ns(wall_ns);
+  return text;
+}
+
+/// Python, native code, CUDA calls and waiting, each with its largest parts. With a timeline of the
+/// GPU also how long the GPU was busy and idle meanwhile.
+Grid wall_time_grid(const model::CpuWork& cpu, double wall_ns) {
+  constexpr std::size_t kMaxParts = 8;
+  constexpr double kMinShare = 0.001;
   static constexpr std::pair<const char*, const model::CpuPart model::CpuWork::*> kParts[] = {
       {"Python", &model::CpuWork::python},
       {"native code", &model::CpuWork::native},
       {"CUDA calls", &model::CpuWork::cuda},
       {"waiting", &model::CpuWork::waiting}};
+  const bool has_gpu = !std::isnan(cpu.python.gpu_idle_ns);
+  Grid grid({{"wall time", false, true}, {"time"}, {"share"}});
+  if (has_gpu) grid.columns.insert(grid.columns.end(), {{"GPU busy"}, {"GPU idle"}});
+  const auto add = [&](const std::string& title, std::size_t depth, const model::CpuPart& part) {
+    std::vector<GridCell> cells = {{title, base::Tone::kPlain, depth},
+                                   {format_ns(part.ns)},
+                                   {share_of_total(part.ns, wall_ns)}};
+    if (has_gpu) {
+      cells.push_back({format_ns(std::max(0.0, part.ns - part.gpu_idle_ns))});
+      cells.push_back({format_ns(part.gpu_idle_ns)});
+    }
+    grid.add(std::move(cells));
+  };
   for (const auto& [title, member] : kParts) {
-    const model::CpuPart& part = cpu.*member;
-    if (part.ns <= 0) continue;
-    add(title, 0, part);
+    const model::CpuPart& total = cpu.*member;
+    if (total.ns <= 0) continue;
+    add(title, 0, total);
     std::size_t shown = 0;
-    for (const model::CpuPart& each : cpu.parts)
-      if (each.kind == part.kind && !each.name.empty() && each.ns >= 0.001 * wall && shown++ < 8)
-        add(each.name == "[kernel]" ? "the operating system" : each.name, 1, each);
+    for (const model::CpuPart& part : cpu.parts) {
+      const bool is_inside = part.kind == total.kind && !part.name.empty();
+      if (!is_inside || part.ns < kMinShare * wall_ns || shown == kMaxParts) continue;
+      add(part.name == "[kernel]" ? "the operating system" : part.name, 1, part);
+      ++shown;
+    }
   }
-  Section& parts = page.begin("Wall time").add(std::move(grid));
-  for (const model::CpuHolder& holder : cpu.holders)
-    parts.add({.text = fmt::format(
-                   "{} {}{}{}: {}",
-                   holder.kind == "pool" ? "the pool waits for" : holder.kind + " held by",
-                   holder.thread, holder.range.empty() ? "" : " in " + holder.range,
-                   holder.doing.empty() ? "" : ", running " + holder.doing, format_ns(holder.ns))});
+  return grid;
+}
+
+/// "GIL held by thread 12 in load, running read: 12.3 ms"
+std::string holder_text(const model::CpuHolder& holder) {
+  std::string text = holder.kind == "pool" ? "the pool waits for " : holder.kind + " held by ";
+  text += holder.thread;
+  if (!holder.range.empty()) text += " in " + holder.range;
+  if (!holder.doing.empty()) text += ", running " + holder.doing;
+  return text + ": " + format_ns(holder.ns);
+}
+
+}  // namespace
+
+base::Result<Document> cpu_page(const model::Report& report, const Style& style) {
+  const CpuSubject subject = TRY(find_subject(report, style));
+  const model::CpuWork& cpu = subject.cpu;
+  const double wall_ns = cpu.whole_ns();
+  const bool is_all_threads = subject.is_all_threads();
+  Document page;
+  const std::string time = is_all_threads ? threads_text(report, subject, wall_ns)
+                                          : instances_text(*subject.region, wall_ns);
+  const std::string samples = base::counted(static_cast<std::uint64_t>(cpu.samples), "sample");
+  page.begin("CPU of " + subject.name)
+      .add({.text = fmt::format("{}: {}, {} of {} CPU", subject.name, time, samples,
+                                is_all_threads ? "their" : "its threads'")});
+  Section& parts = page.begin("Wall time").add(wall_time_grid(cpu, wall_ns));
+  for (const model::CpuHolder& holder : cpu.holders) parts.add({.text = holder_text(holder)});
   if (cpu.pool_samples > 0)
     parts.add({.text = "threads of its pools (OpenMP, BLAS): " + format_ns(cpu.pool_ns) +
                        " of CPU time in addition to the wall time"});
-  const auto table = [&](const char* title, Grid of) {
-    if (!of.rows.empty()) page.begin(title).add(std::move(of));
+  const auto add_table = [&](const char* title, Grid grid) {
+    if (!grid.rows.empty()) page.begin(title).add(std::move(grid));
   };
-  if (region != nullptr) table("Events", counter_grid(report, *region));
-  const std::size_t most = style.top == 0 ? 15 : style.top;
-  table("Tree", tree_grid(cpu.tree, wall));
-  table("Functions", function_grid("functions, by self time", cpu.functions, wall, most));
-  const char* const called = "functions, with what they call";
-  if (cpu.tree.empty()) table("Callers", function_grid(called, cpu.callers, wall, most));
-  if (outside || whole) table("Waits", wait_grid(report, style));
+  const std::size_t max_functions = rows_or(style, kDefaultRegionFunctions);
+  if (subject.region != nullptr) add_table("Events", counter_grid(report, *subject.region));
+  add_table("Tree", tree_grid(cpu.tree, wall_ns));
+  add_table("Functions",
+            function_grid("functions, by self time", cpu.functions, wall_ns, max_functions));
+  if (cpu.tree.empty())
+    add_table("Callers",
+              function_grid("functions, with what they call", cpu.callers, wall_ns, max_functions));
+  if (is_all_threads) add_table("Waits", wait_grid(report, style));
   return page;
 }
 

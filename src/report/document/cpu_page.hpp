@@ -1,4 +1,5 @@
-// Where the threads of one region were: the parts of its wall time, and its functions.
+// Where the threads of one region spent their time: parts of the wall time, functions, waits. And,
+// for a program without ranges, its processes, functions and waits.
 #pragma once
 
 #include "base/result.hpp"
@@ -6,17 +7,20 @@
 
 namespace rangescope::report {
 
-/// The page of Style::cpu, a path ("decode > layer0"), the name of a range, "program" or "outside
-/// ranges". kUsage with the nearest names where the report has no such region; kNothingCaptured
-/// where its CPU was not sampled.
+/// The page of Style::cpu: a path ("decode > layer0"), the name of a range, "program" or "outside
+/// ranges". kUsage with the nearest names if the report has no such region; kNothingCaptured if its
+/// CPU was not sampled.
 [[nodiscard]] base::Result<Document> cpu_page(const model::Report& report, const Style& style);
 
-/// The program's processes by command, nothing where it was one; and, where no range was recorded,
-/// its functions.
+// Sections of a program without ranges; empty if ranges were recorded.
+
+/// Its processes by command; empty for a single process.
 [[nodiscard]] Section process_section(const model::Report& report, const Style& style);
+/// All functions by self time.
 [[nodiscard]] Section program_functions(const model::Report& report, const Style& style);
-/// Where no range was recorded: the program's own functions by CPU time, where its threads wait.
+/// The program's own functions by CPU time, with the libraries that they call.
 [[nodiscard]] Section own_function_section(const model::Report& report, const Style& style);
+/// Where its threads wait.
 [[nodiscard]] Section wait_section(const model::Report& report, const Style& style);
 
 }  // namespace rangescope::report

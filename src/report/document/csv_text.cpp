@@ -22,19 +22,20 @@ void csv_row(Sink& sink, const std::vector<std::string>& fields) {
 }
 
 void FormulaGuard::end_cell() {
+  constexpr std::string_view kFormulaStarts = "=+-@\t\r\n";
   const std::size_t begin = cell_.starts_with('"') ? 1 : 0;
-  if (cell_.size() > begin &&
-      std::string_view("=+-@\t\r\n").find(cell_[begin]) != std::string_view::npos &&
-      !base::to_double(cell_))
-    cell_.insert(begin, 1, '\'');
+  const bool starts_formula =
+      cell_.size() > begin && kFormulaStarts.find(cell_[begin]) != std::string_view::npos;
+  if (starts_formula && !base::to_double(cell_)) cell_.insert(begin, 1, '\'');
   under_.write(cell_);
   cell_.clear();
 }
 
 void FormulaGuard::write(std::string_view bytes) {
   for (const char c : bytes) {
-    if (c == '"') quoted_ = !quoted_;  // a doubled quote turns twice
-    if (quoted_ || (c != ',' && c != '\r' && c != '\n')) {
+    if (c == '"') quoted_ = !quoted_;  // a doubled quote toggles twice
+    const bool ends_cell = c == ',' || c == '\r' || c == '\n';
+    if (quoted_ || !ends_cell) {
       cell_ += c;
       continue;
     }

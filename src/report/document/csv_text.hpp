@@ -1,6 +1,5 @@
-// Fields and rows of CSV: RFC 4180, quoted when a field holds a comma, a quote or a line end;
-// quotes doubled; rows end in CR LF. Names are made printable before, so that a row is a line in
-// whatever reads it.
+// Fields and rows of CSV (RFC 4180): a field with a comma, a quote or a line end is quoted, quotes
+// are doubled, rows end in CR LF. Fields are made printable first, so that every row is one line.
 #pragma once
 
 #include <optional>
@@ -13,14 +12,13 @@
 namespace rangescope::report {
 
 [[nodiscard]] std::string csv_field(std::string_view text);
-/// The shortest text that reads back as the same number; empty where there is none.
+/// The shortest text that reads back as the same number; empty without a finite value.
 [[nodiscard]] std::string csv_number(std::optional<double> value);
-/// The fields as they are, with commas between.
+/// Writes `fields` unchanged, separated by commas.
 void csv_row(Sink& sink, const std::vector<std::string>& fields);
 
-/// CSV for a spreadsheet: a cell that begins with = + - @ (or a tab or line end before one) and is
-/// no number gets an apostrophe in front, since a spreadsheet would compute it. Names of ranges and
-/// kernels come from the program.
+/// Guards a spreadsheet against formulas in names that come from the program: a cell that starts
+/// with = + - @ (or a tab or line end) and is not a number gets a leading apostrophe.
 class FormulaGuard final : public Sink {
  public:
   explicit FormulaGuard(Sink& under) : under_(under) {}

@@ -1,9 +1,8 @@
-// What people read, before it is laid out: sections of sentences, lists and tables of cells. Built
-// once from a report, a comparison or an answer of the doctor; terminal, Markdown and HTML only
-// render it.
+// A document for people, before layout: sections of sentences, lists and tables. It is built once
+// from a report, a comparison or the doctor's findings; terminal, Markdown and HTML only render it.
 //
-// Texts may come from a program: each renderer makes them printable and escapes what it would take
-// for its own.
+// Texts may come from the profiled program: each renderer makes them printable and escapes its own
+// syntax.
 #pragma once
 
 #include <string>
@@ -17,18 +16,18 @@
 
 namespace rangescope::report {
 
-/// A sentence: "NAME: TEXT CODE", each part where there is one.
+/// A sentence: "NAME: TEXT CODE"; empty parts are left out.
 struct Line {
   enum Shape : std::uint8_t {
     kPlain,
     kItem,      ///< of a list
-    kNumbered,  ///< of a list in order
-    kBelow,     ///< below the item before
+    kNumbered,  ///< of a numbered list
+    kBelow,     ///< indented below the preceding item
   };
   std::string text;
   Shape shape = kPlain;
   base::Tone tone = base::Tone::kPlain;
-  std::string name;     ///< what it speaks of
+  std::string name;     ///< its subject
   std::string code;     ///< a command
   bool detail = false;  ///< not on a terminal
 };
@@ -36,17 +35,16 @@ struct Line {
 struct GridCell {
   std::string text;
   base::Tone tone = base::Tone::kPlain;
-  std::size_t depth = 0;     ///< levels that it is indented
-  std::string hint, figure;  ///< in HTML: what a pointer shows; an SVG in front
+  std::size_t depth = 0;     ///< indentation levels
+  std::string hint, figure;  ///< HTML only: a tooltip; an SVG before the text
 };
 
 struct Grid {
   std::vector<base::Table::Column> columns;
   std::vector<std::vector<GridCell>> rows;
-  std::string more;        ///< what it leaves out, and how to see it
-  std::size_t least = 16;  ///< columns of a terminal that the shrinking column keeps
+  std::string omitted;  ///< which rows are missing, and how to see them: "3 more ranks: -f json"
+  std::size_t min_shrunk_width = 16;  ///< the column that shrinks keeps this width on a terminal
 
-  /// Text, which shrinks, then numbers.
   explicit Grid(std::vector<base::Table::Column> heads = {}) : columns(std::move(heads)) {}
   void add(std::vector<GridCell> row) { rows.push_back(std::move(row)); }
 };
@@ -59,14 +57,14 @@ struct Markup {
 struct Section {
   std::string title;
   bool quiet = false;   ///< a terminal does not print its title
-  bool folded = false;  ///< opened by who wants it
+  bool folded = false;  ///< closed until the reader opens it
   std::vector<std::variant<Line, Grid, Markup>> blocks;
 
   Section& add(Line line) { return blocks.emplace_back(std::move(line)), *this; }
   Section& add(Grid grid) { return blocks.emplace_back(std::move(grid)), *this; }
 };
 
-/// Sections without a block are left out. The first one's title is that of the whole.
+/// Renderers skip sections without blocks. The first section's title is the document's.
 struct Document {
   std::vector<Section> sections;
   std::size_t level = 1;  ///< of the first title in Markdown
@@ -75,18 +73,18 @@ struct Document {
   }
 };
 
-/// Fit for an element or an attribute in double quotes of HTML or XML: & < > " ' as entities,
-/// control characters and what is not UTF-8 made printable first (XML 1.0 has no way to write
-/// them).
+/// Escaped for an element or a double-quoted attribute of HTML or XML: & < > " ' become entities.
+/// Control characters and bytes that are not UTF-8 are made printable first: XML 1.0 cannot write
+/// them.
 [[nodiscard]] std::string markup_escaped(std::string_view text);
-/// For a table cell or paragraph of Markdown: what it or HTML would take for its own is escaped.
+/// Escaped for a table cell or a paragraph of Markdown, HTML included.
 [[nodiscard]] std::string md_escaped(std::string_view text);
 
 void render_terminal(const Document& document, const Style& style, Sink& sink);
 [[nodiscard]] std::string terminal_text(const Document& document, const Style& style);
 void render_markdown(const Document& document, Sink& sink);
 [[nodiscard]] std::string markdown_text(const Document& document);
-/// Sections as they are within <body>.
+/// Writes what goes into <body>.
 void render_html(const Document& document, Sink& sink);
 
 }  // namespace rangescope::report

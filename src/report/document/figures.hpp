@@ -1,5 +1,4 @@
-// Pictures of a run as SVG, for documents that take no page of HTML: a roofline, a histogram of
-// durations, bars.
+// Figures of a run as SVG, for documents without HTML: a roofline, a histogram of durations, bars.
 #pragma once
 
 #include <span>
@@ -10,18 +9,16 @@
 
 namespace rangescope::report {
 
-/// Regions with rooflines under the roofs of their peaks, both axes logarithmic; "" where there is
-/// no point.
+/// The roofline points of all regions below their roofs, both axes logarithmic; "" without points.
 [[nodiscard]] std::string roofline_figure(const model::Report& report);
-/// Every kernel that counters were collected for, likewise; those with the most time with their
-/// names.
+/// The same for every kernel with counters; those with most time have their names.
 [[nodiscard]] std::string kernel_roofline_figure(const model::Report& report);
-/// How often each value of a metric came, in 20 bins from the least to the most; "" of fewer than
-/// two values.
+/// How often each value of a metric occurred, in 20 bins from the smallest to the largest; "" for
+/// fewer than two values.
 [[nodiscard]] std::string distribution_figure(const std::string& title, const std::string& unit,
                                               std::span<const double> values);
-/// How often each duration came, in bins of a fifth of a decade; "" of fewer than two durations
-/// above 0.
+/// How often each duration occurred, in bins of a fifth of a decade; "" for fewer than two
+/// durations above 0.
 [[nodiscard]] std::string histogram_figure(const std::string& title,
                                            std::span<const double> durations_ns);
 

@@ -15,26 +15,26 @@ namespace rangescope::report {
 namespace {
 
 /// By model::Grade.
-constexpr base::Tone kTones[] = {base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad,
-                                 base::Tone::kDim};
+constexpr base::Tone kGradeTones[] = {base::Tone::kGood, base::Tone::kWarn, base::Tone::kBad,
+                                      base::Tone::kDim};
 
 /// By model::LossArea.
-constexpr std::string_view kChapters[] = {"The program's ranges",
-                                          "Captures",
-                                          "GPU activity",
-                                          "CPU samples",
-                                          "Counters",
-                                          "Files",
-                                          "Files of Nsight Systems",
-                                          "Results of Nsight Compute",
-                                          "Analysis",
-                                          "Stages of a run"};
+constexpr std::string_view kAreaTitles[] = {"The program's ranges",
+                                            "Captures",
+                                            "GPU activity",
+                                            "CPU samples",
+                                            "Counters",
+                                            "Files",
+                                            "Files of Nsight Systems",
+                                            "Results of Nsight Compute",
+                                            "Analysis",
+                                            "Stages of a run"};
 
 }  // namespace
 
 void add_finding(Section& section, const model::Finding& finding) {
   section.add({finding.id + ": " + finding.found, Line::kItem,
-               kTones[static_cast<std::size_t>(finding.verdict)],
+               kGradeTones[static_cast<std::size_t>(finding.verdict)],
                std::string(model::verdict_name(finding.verdict))});
   if (!finding.why.empty())
     section.add({.text = finding.why, .shape = Line::kBelow, .name = "why"});
@@ -68,14 +68,14 @@ std::string loss_page() {
       "`--strict` fails at a `warning`\nor an `error`; after an `error`, numbers are known to be "
       "too small.\n"
       "`rangescope help losses` prints this page.\n";
-  const model::LossEntry* before = nullptr;
+  const model::LossEntry* previous = nullptr;
   for (const model::LossEntry& entry : model::loss_table()) {
-    if (before == nullptr || before->area != entry.area)
+    if (previous == nullptr || previous->area != entry.area)
       page += fmt::format("\n## {}\n\n| loss | severity | meaning | remedy |\n|:--|:--|:--|:--|\n",
-                          kChapters[static_cast<std::size_t>(entry.area)]);
+                          kAreaTitles[static_cast<std::size_t>(entry.area)]);
     page += fmt::format("| `{}` | {} | {} | {} |\n", entry.id, model::severity_name(entry.severity),
                         entry.meaning, entry.cure);
-    before = &entry;
+    previous = &entry;
   }
   return page;
 }
@@ -96,29 +96,46 @@ std::string saving_text(const model::Report& report, const model::Verdict& verdi
 std::string verdict_text(const model::Report& report, const model::Verdict& verdict,
                          std::size_t name_width) {
   std::string text = base::elide(base::printable(verdict.path), name_width);
-  if (text.empty() && verdict.region) text = "\"\"";  // a range without a name, as tables show it
-  text += (text.empty() ? "" : ": ") + base::printable(verdict.text);
+  if (text.empty() && verdict.region) text = "\"\"";  // as tables show a range without a name
+  if (!text.empty()) text += ": ";
+  text += base::printable(verdict.text);
   if (const std::string saving = saving_text(report, verdict); !saving.empty())
     text += " (" + saving + ")";
   return text;
 }
 
+namespace {
+
+base::Tone weight_tone(model::Weight weight) {
+  switch (weight) {
+    case model::Weight::kError: return base::Tone::kBad;
+    case model::Weight::kWarning: return base::Tone::kBold;
+    default: return base::Tone::kPlain;
+  }
+}
+
+/// How long the name of a range may be in a verdict.
+std::size_t verdict_name_width(const Style& style) {
+  constexpr std::size_t kShortest = 16, kLongest = 120;
+  constexpr std::size_t kNumberAndSeverity = 15;  // "1. warning: " and more
+  if (style.width < kNumberAndSeverity) return kLongest;
+  return std::clamp(style.width - kNumberAndSeverity, kShortest, kLongest);
+}
+
+}  // namespace
+
 Section verdict_section(const model::Report& report, const Style& style) {
-  constexpr std::size_t kBesideName = 15, kShortest = 16, kLongest = 120;
-  const std::size_t width = style.width < kBesideName ? kLongest : style.width - kBesideName;
+  const std::size_t name_width = verdict_name_width(style);
   Section section{"Verdict", true};
   for (const model::Verdict& verdict : report.verdict) {
-    const base::Tone tone = verdict.severity == model::Weight::kError     ? base::Tone::kBad
-                            : verdict.severity == model::Weight::kWarning ? base::Tone::kBold
-                                                                          : base::Tone::kPlain;
-    section.add({verdict_text(report, verdict, std::clamp(width, kShortest, kLongest)),
-                 Line::kNumbered, tone, std::string(model::weight_name(verdict.severity))});
-    const bool first = &verdict == &report.verdict.front();
+    section.add({verdict_text(report, verdict, name_width), Line::kNumbered,
+                 weight_tone(verdict.severity), std::string(model::weight_name(verdict.severity))});
+    const bool is_first = &verdict == &report.verdict.front();
     if (const std::string advice = model::advice_for(verdict); !advice.empty())
       section.add({.text = advice, .shape = Line::kBelow, .name = "try"});
+    const bool is_detail = !is_first && !style.explain;
     if (!verdict.next.empty())
-      section.add(
-          {"", Line::kBelow, base::Tone::kDim, "next", verdict.next, !first && !style.explain});
+      section.add({"", Line::kBelow, base::Tone::kDim, "next", verdict.next, is_detail});
   }
   return section;
 }
@@ -140,7 +157,7 @@ std::string predicted_text(const model::PredictedTime& time) {
          predicted_saving_text(time) + ")";
 }
 
-/// Which regions do not replay, so that their savings are bounds.
+/// Regions whose replay differs from the measurement: their savings are upper bounds.
 void add_bounds(const model::Report& report, Section& section) {
   constexpr std::size_t kShown = 5;
   std::size_t count = 0;
@@ -154,8 +171,9 @@ void add_bounds(const model::Report& report, Section& section) {
     section.add({std::move(text), Line::kItem, base::Tone::kPlain, model::path_text(region)});
   }
   if (count <= kShown) return;
-  const std::string more = base::counted(count - kShown, "more region saves", "more regions save");
-  section.add({.text = more + " at most what is predicted", .shape = Line::kItem});
+  const std::string omitted =
+      base::counted(count - kShown, "more region saves", "more regions save");
+  section.add({.text = omitted + " at most what is predicted", .shape = Line::kItem});
 }
 
 }  // namespace

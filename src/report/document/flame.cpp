@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "base/text.hpp"
@@ -19,47 +20,144 @@ FrameSort sort_of(const model::Session& session, const model::CpuFrame& frame) {
   return session.strings.view(frame.module) == "[kernel]" ? FrameSort::kKernel : FrameSort::kNative;
 }
 
-/// Nodes of every chain, merged by text; `of_stack` is the node of each stack.
-struct Whole {
-  Flame tree;
-  std::vector<std::uint32_t> of_stack;
+/// The tree of all chains, merged by text.
+struct FullTree {
+  std::vector<FlameName> names;
+  std::vector<Flame::Node> nodes;
+  std::vector<std::uint32_t> node_of_stack;
 
-  explicit Whole(const model::Session& session) {
-    const model::CpuProfile& cpu = session.cpu;
-    std::map<std::pair<std::string, std::string>, std::uint32_t> names;
-    std::vector<std::uint32_t> of_frame;
-    for (const model::CpuFrame& frame : cpu.frames) {
+  explicit FullTree(const model::Session& session) {
+    const std::vector<std::uint32_t> name_of_frame = merge_names(session);
+    merge_nodes(session.cpu, name_of_frame);
+  }
+
+ private:
+  /// Returns the index in `names` of each frame.
+  std::vector<std::uint32_t> merge_names(const model::Session& session) {
+    std::map<std::pair<std::string, std::string>, std::uint32_t> index_of;
+    std::vector<std::uint32_t> name_of_frame;
+    for (const model::CpuFrame& frame : session.cpu.frames) {
       FlameName name;
       name.text = base::printable(frame_text(session, frame));
       name.sort = sort_of(session, frame);
-      const bool python = name.sort == FrameSort::kPython;
-      name.module = base::printable(session.strings.view(python ? frame.file : frame.module));
-      const auto next = static_cast<std::uint32_t>(tree.names.size());
-      const auto [at, fresh] = names.try_emplace({name.text, name.module}, next);
-      if (fresh) tree.names.push_back(std::move(name));
-      of_frame.push_back(at->second);
+      const bool is_python = name.sort == FrameSort::kPython;
+      name.module = base::printable(session.strings.view(is_python ? frame.file : frame.module));
+      const auto next = static_cast<std::uint32_t>(names.size());
+      const auto [entry, is_new] = index_of.try_emplace({name.text, name.module}, next);
+      if (is_new) names.push_back(std::move(name));
+      name_of_frame.push_back(entry->second);
     }
-    std::unordered_map<std::uint64_t, std::uint32_t> known;
+    return name_of_frame;
+  }
+
+  void merge_nodes(const model::CpuProfile& cpu, const std::vector<std::uint32_t>& name_of_frame) {
+    std::unordered_map<std::uint64_t, std::uint32_t> index_of;
     for (const model::CpuStack& stack : cpu.stacks) {
-      const std::uint32_t parent = stack.parent == kNone ? kNone : of_stack[stack.parent];
-      const Flame::Node node{parent, of_frame[stack.frame]};
-      const auto next = static_cast<std::uint32_t>(tree.nodes.size());
-      const auto [at, fresh] =
-          known.try_emplace(std::uint64_t{node.parent} << 32 | node.name, next);
-      if (fresh) tree.nodes.push_back(node);
-      of_stack.push_back(at->second);
+      const std::uint32_t parent = stack.parent == kNone ? kNone : node_of_stack[stack.parent];
+      const Flame::Node node{parent, name_of_frame[stack.frame]};
+      const auto next = static_cast<std::uint32_t>(nodes.size());
+      const std::uint64_t key = std::uint64_t{node.parent} << 32 | node.name;
+      const auto [entry, is_new] = index_of.try_emplace(key, next);
+      if (is_new) nodes.push_back(node);
+      node_of_stack.push_back(entry->second);
     }
   }
 };
 
-std::vector<FlameCount> moved(const std::vector<model::CpuStackCount>& list,
-                              const std::vector<std::uint32_t>& to) {
-  std::map<std::uint32_t, std::int64_t> sums;
-  for (const model::CpuStackCount& count : list)
-    sums[count.stack < to.size() ? to[count.stack] : kNone] += count.samples;
-  std::vector<FlameCount> out;
-  for (const auto& [node, samples] : sums) out.push_back({node, samples});
-  return out;
+/// Sums of samples by node.
+std::vector<FlameCount> counts_by_node(const std::vector<model::CpuStackCount>& counts,
+                                       const std::vector<std::uint32_t>& node_of_stack) {
+  std::map<std::uint32_t, std::int64_t> samples_of;
+  for (const model::CpuStackCount& count : counts) {
+    const bool is_known = count.stack < node_of_stack.size();
+    samples_of[is_known ? node_of_stack[count.stack] : kNone] += count.samples;
+  }
+  std::vector<FlameCount> sums;
+  for (const auto& [node, samples] : samples_of) sums.push_back({node, samples});
+  return sums;
+}
+
+/// Calls `visit` with the samples of each region, and with those outside all ranges.
+template <class Visit>
+void visit_counts(const model::Report& report, Visit visit) {
+  for (const model::Region& region : report.regions)
+    if (region.cpu) visit(region.cpu->stacks);
+  if (report.cpu_outside) visit(report.cpu_outside->stacks);
+}
+
+/// Nodes with samples, heaviest first. A caller weighs at least as much as its callee and precedes
+/// it, so that any prefix of this order is a tree.
+std::vector<std::uint32_t> nodes_by_weight(const model::Report& report, const FullTree& tree) {
+  std::vector<std::int64_t> weight(tree.nodes.size(), 0);  // samples at and below the node
+  visit_counts(report, [&](const std::vector<model::CpuStackCount>& counts) {
+    for (const model::CpuStackCount& count : counts) {
+      if (count.stack < tree.node_of_stack.size())
+        weight[tree.node_of_stack[count.stack]] += count.samples;
+    }
+  });
+  for (std::size_t node = tree.nodes.size(); node-- > 0;) {
+    const std::uint32_t parent = tree.nodes[node].parent;
+    if (parent != kNone) weight[parent] += weight[node];
+  }
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t node = 0; node < tree.nodes.size(); ++node)
+    if (weight[node] > 0) order.push_back(node);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::uint32_t node) { return weight[node]; });
+  return order;
+}
+
+/// Copies nodes and their names; returns where each node of `tree` went, kNone for those left out.
+/// `nodes` are ascending and have their parents among them.
+std::vector<std::uint32_t> copy_nodes(const FullTree& tree, std::span<const std::uint32_t> nodes,
+                                      Flame& flame) {
+  std::vector<std::uint32_t> new_node(tree.nodes.size(), kNone);
+  std::vector<std::uint32_t> new_name(tree.names.size(), kNone);
+  for (const std::uint32_t node : nodes) {
+    const Flame::Node& source = tree.nodes[node];
+    std::uint32_t& name = new_name[source.name];
+    if (name == kNone) {
+      name = static_cast<std::uint32_t>(flame.names.size());
+      flame.names.push_back(tree.names[source.name]);
+    }
+    const std::uint32_t parent = source.parent == kNone ? kNone : new_node[source.parent];
+    new_node[node] = static_cast<std::uint32_t>(flame.nodes.size());
+    flame.nodes.push_back({parent, name});
+  }
+  return new_node;
+}
+
+std::size_t size_of_counts(const Flame& flame) {
+  std::size_t size = flame.outside.size();
+  for (const std::vector<FlameCount>& counts : flame.regions) size += counts.size();
+  return size;
+}
+
+/// The flame graph of the given nodes of `tree`.
+Flame pruned(const model::Report& report, const FullTree& tree,
+             std::span<const std::uint32_t> nodes) {
+  Flame flame;
+  const std::vector<std::uint32_t> new_node = copy_nodes(tree, nodes, flame);
+  std::vector<std::uint32_t> node_of_stack;
+  std::vector<bool> is_shortened;
+  for (std::uint32_t node : tree.node_of_stack) {
+    is_shortened.push_back(new_node[node] == kNone);
+    while (node != kNone && new_node[node] == kNone) node = tree.nodes[node].parent;
+    node_of_stack.push_back(node == kNone ? kNone : new_node[node]);
+  }
+  flame.regions.resize(report.regions.size());
+  for (std::size_t i = 0; i < report.regions.size(); ++i) {
+    const auto& cpu = report.regions[i].cpu;
+    if (cpu) flame.regions[i] = counts_by_node(cpu->stacks, node_of_stack);
+  }
+  if (report.cpu_outside) flame.outside = counts_by_node(report.cpu_outside->stacks, node_of_stack);
+  visit_counts(report, [&](const std::vector<model::CpuStackCount>& counts) {
+    for (const model::CpuStackCount& count : counts) {
+      if (count.stack < is_shortened.size() && is_shortened[count.stack])
+        flame.shortened += count.samples;
+    }
+  });
+  return flame;
 }
 
 }  // namespace
@@ -76,12 +174,11 @@ std::string frame_text(const model::Session& session, const model::CpuFrame& fra
     case model::FrameKind::kNative: break;
   }
   if (!name.empty()) return name;
-  return module.empty() || module.starts_with("//") ? "(JIT)"
-         : module == "[kernel]"                     ? module
-                                                    : "[" + module + "]";
+  if (module.empty() || module.starts_with("//")) return "(JIT)";
+  return module == "[kernel]" ? module : "[" + module + "]";
 }
 
-// flamegraph.pl takes "iter 17 5" for a chain "iter" with counts of two files.
+// flamegraph.pl reads "iter 17 5" as the chain "iter" with the counts of two files.
 std::string folded_word(std::string_view text) {
   std::string word = base::printable(text);
   std::replace(word.begin(), word.end(), ';', ':');
@@ -91,69 +188,18 @@ std::string folded_word(std::string_view text) {
   return word;
 }
 
-Flame flame_of(const model::Report& report, const model::Session& session, std::size_t most_nodes,
-               std::size_t most_counts) {
+Flame flame_of(const model::Report& report, const model::Session& session, std::size_t max_nodes,
+               std::size_t max_counts) {
   if (session.cpu.interval_ns <= 0) return {};
-  const Whole whole(session);
-  const std::vector<Flame::Node>& nodes = whole.tree.nodes;
-  // Samples at and below each node.
-  std::vector<std::int64_t> weight(nodes.size(), 0);
-  const auto each = [&](auto visit) {
-    for (const model::Region& region : report.regions)
-      if (region.cpu) visit(region.cpu->stacks);
-    if (report.cpu_outside) visit(report.cpu_outside->stacks);
-  };
-  each([&](const std::vector<model::CpuStackCount>& list) {
-    for (const model::CpuStackCount& count : list)
-      if (count.stack < whole.of_stack.size()) weight[whole.of_stack[count.stack]] += count.samples;
-  });
-  for (std::size_t n = nodes.size(); n-- > 0;)
-    if (nodes[n].parent != kNone) weight[nodes[n].parent] += weight[n];
-  // A caller weighs at least what it calls and precedes it: the first of this order are a tree.
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t n = 0; n < nodes.size(); ++n)
-    if (weight[n] > 0) order.push_back(n);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto a, auto b) { return weight[a] > weight[b]; });
-
-  Flame out;
-  for (std::size_t most = most_nodes;; most /= 2) {
-    out = Flame();
-    std::vector<std::uint32_t> kept(
-        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size())));
-    std::sort(kept.begin(), kept.end());
-    std::vector<std::uint32_t> node_to(nodes.size(), kNone),
-        name_to(whole.tree.names.size(), kNone);
-    for (const std::uint32_t n : kept) {
-      std::uint32_t& name = name_to[nodes[n].name];
-      if (name == kNone) {
-        name = static_cast<std::uint32_t>(out.names.size());
-        out.names.push_back(whole.tree.names[nodes[n].name]);
-      }
-      const std::uint32_t parent = nodes[n].parent == kNone ? kNone : node_to[nodes[n].parent];
-      node_to[n] = static_cast<std::uint32_t>(out.nodes.size());
-      out.nodes.push_back({parent, name});
-    }
-    std::vector<std::uint32_t> stack_to;
-    std::vector<bool> shortened;
-    for (std::uint32_t node : whole.of_stack) {
-      shortened.push_back(node_to[node] == kNone);
-      while (node != kNone && node_to[node] == kNone) node = nodes[node].parent;
-      stack_to.push_back(node == kNone ? kNone : node_to[node]);
-    }
-    std::size_t counts = 0;
-    out.regions.resize(report.regions.size());
-    for (std::size_t r = 0; r < report.regions.size(); ++r)
-      if (report.regions[r].cpu)
-        counts += (out.regions[r] = moved(report.regions[r].cpu->stacks, stack_to)).size();
-    if (report.cpu_outside)
-      counts += (out.outside = moved(report.cpu_outside->stacks, stack_to)).size();
-    each([&](const std::vector<model::CpuStackCount>& list) {
-      for (const model::CpuStackCount& count : list)
-        if (count.stack < shortened.size() && shortened[count.stack])
-          out.shortened += count.samples;
-    });
-    if (counts <= most_counts || most == 0) return out;
+  const FullTree tree(session);
+  const std::vector<std::uint32_t> order = nodes_by_weight(report, tree);
+  // Fewer nodes also have fewer counts.
+  for (std::size_t limit = max_nodes;; limit /= 2) {
+    std::vector<std::uint32_t> nodes = order;
+    nodes.resize(std::min(limit, order.size()));
+    std::ranges::sort(nodes);
+    Flame flame = pruned(report, tree, nodes);
+    if (size_of_counts(flame) <= max_counts || limit == 0) return flame;
   }
 }
 

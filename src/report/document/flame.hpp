@@ -1,8 +1,8 @@
-// Call chains of CPU samples as one tree, bounded: what a flame graph is drawn from.
+// Call chains of CPU samples as one tree of bounded size: the data of a flame graph.
 //
-// Chains of one text are one, whatever process and thread they come from. The tree holds the
-// heaviest functions: with more than `most_nodes` of them, the lightest are left out and their
-// samples count where their chain leaves the tree.
+// Chains with the same text are merged, also across processes and threads. The tree has at most
+// `max_nodes` nodes: the lightest are left out, and their samples count at their nearest ancestor
+// in the tree.
 #pragma once
 
 #include <cstdint>
@@ -21,39 +21,39 @@ inline constexpr std::size_t kFlameNodes = 30'000, kFlameCounts = 200'000;
 /// "(cut)".
 [[nodiscard]] std::string frame_text(const model::Session& session, const model::CpuFrame& frame);
 
-/// A range or frame as a word of a line for flamegraph.pl: no ';', and no count of its own at the
-/// end.
+/// A range or frame as an element of a line for flamegraph.pl: without ';', and without a number
+/// after a space at its end, which would be read as the count.
 [[nodiscard]] std::string folded_word(std::string_view text);
 
 enum class FrameSort : std::uint8_t { kNative, kPython, kKernel, kCut };
 
 struct FlameName {
   std::string text;    ///< frame_text()
-  std::string module;  ///< path of the file it lies in; of Python that of its source
+  std::string module;  ///< path of its library; for Python of its source file
   FrameSort sort = FrameSort::kNative;
 };
 
-/// Samples of a chain in a region, outside its children.
+/// Samples of one chain in a region, without those of the region's children.
 struct FlameCount {
-  std::uint32_t node = model::kNone;  ///< kNone: nothing of the chain is in the tree
+  std::uint32_t node = model::kNone;  ///< kNone: no frame of the chain is in the tree
   std::int64_t samples = 0;
 };
 
 struct Flame {
   struct Node {
-    std::uint32_t parent = model::kNone;  ///< before this one
+    std::uint32_t parent = model::kNone;  ///< has a lower index
     std::uint32_t name = 0;               ///< index into names
   };
   std::vector<FlameName> names;
   std::vector<Node> nodes;
   std::vector<std::vector<FlameCount>> regions;  ///< by index in Report::regions
   std::vector<FlameCount> outside;               ///< outside every range
-  std::int64_t shortened = 0;                    ///< samples whose chain is not whole in the tree
+  std::int64_t shortened = 0;                    ///< samples whose chain is only partly in the tree
 };
 
-/// Empty where the CPU was not sampled. O(stacks log stacks).
+/// Empty if the CPU was not sampled. O(stacks log stacks).
 [[nodiscard]] Flame flame_of(const model::Report& report, const model::Session& session,
-                             std::size_t most_nodes = kFlameNodes,
-                             std::size_t most_counts = kFlameCounts);
+                             std::size_t max_nodes = kFlameNodes,
+                             std::size_t max_counts = kFlameCounts);
 
 }  // namespace rangescope::report

@@ -25,7 +25,7 @@ void JsonWriter::newline() {
   for (std::size_t i = 0; i < levels_.size(); ++i) put("  ");
 }
 
-// What precedes a key or an element.
+// Writes what precedes a key or an element.
 void JsonWriter::separate() {
   if (std::exchange(after_key_, false) || levels_.empty()) return;
   Level& level = levels_.back();
@@ -56,12 +56,12 @@ void JsonWriter::key(std::string_view name) {
 
 void JsonWriter::quoted(std::string_view value) {
   std::string shown;
-  const bool foreign = !base::is_utf8(value);
-  if (foreign || page_) {
+  const bool is_utf8 = base::is_utf8(value);
+  if (!is_utf8 || page_) {
     shown = base::printable(value);
     value = shown;
-    escaped_ |= foreign;
   }
+  if (!is_utf8) escaped_ = true;
   std::string out = "\"";
   for (const char c : value) {
     switch (c) {
@@ -78,13 +78,16 @@ void JsonWriter::quoted(std::string_view value) {
     }
   }
   out = base::printable_json(out);
-  constexpr std::pair<std::string_view, std::string_view> kScript[] = {{"<", "\\u003c"},
-                                                                       {">", "\\u003e"},
-                                                                       {"&", "\\u0026"},
-                                                                       {"\xE2\x80\xA8", "\\u2028"},
-                                                                       {"\xE2\x80\xA9", "\\u2029"}};
-  for (const auto& [from, to] : kScript)
-    if (page_) out = base::replace_all(out, from, to);
+  constexpr std::pair<std::string_view, std::string_view> kScriptEscapes[] = {
+      {"<", "\\u003c"},
+      {">", "\\u003e"},
+      {"&", "\\u0026"},
+      {"\xE2\x80\xA8", "\\u2028"},
+      {"\xE2\x80\xA9", "\\u2029"}};
+  if (page_) {
+    for (const auto& [character, escape] : kScriptEscapes)
+      out = base::replace_all(out, character, escape);
+  }
   put(out + "\"");
 }
 
@@ -97,11 +100,13 @@ void JsonWriter::number(double value) {
   if (!std::isfinite(value)) return null();
   separate();
   char text[64];
-  // Whole numbers without exponent or fraction, as far as doubles hold them exactly.
-  const bool whole = std::fabs(value) < 9007199254740992.0 && value == std::floor(value);
-  const auto end =
-      whole ? std::to_chars(text, text + sizeof text, static_cast<std::int64_t>(value)).ptr
-            : std::to_chars(text, text + sizeof text, value).ptr;
+  // Integers that a double holds exactly are written without exponent and fraction.
+  const bool is_exact_integer = std::fabs(value) < 9007199254740992.0 && value == std::floor(value);
+  char* end = text + sizeof text;
+  if (is_exact_integer)
+    end = std::to_chars(text, end, static_cast<std::int64_t>(value)).ptr;
+  else
+    end = std::to_chars(text, end, value).ptr;
   put(std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
@@ -174,9 +179,10 @@ void write_devices(JsonWriter& json, const model::Report& report) {
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
     const model::Device& device = report.devices[i];
     json.open_line_object();
-    json.field("name", i < report.device_names.size() ? report.device_names[i] : std::string());
-    if (i < report.device_uuids.size() && !report.device_uuids[i].empty())
-      json.field("uuid", report.device_uuids[i]);
+    const bool has_name = i < report.device_names.size();
+    const bool has_uuid = i < report.device_uuids.size() && !report.device_uuids[i].empty();
+    json.field("name", has_name ? report.device_names[i] : std::string());
+    if (has_uuid) json.field("uuid", report.device_uuids[i]);
     json.fields("ordinal", device.ordinal, "process", pid_of(report, device.process),
                 "compute_major", device.compute_major, "compute_minor", device.compute_minor,
                 "sm_count", device.sm_count, "memory_bytes", device.memory_bytes, "l2_bytes",
@@ -197,12 +203,13 @@ void write_losses(JsonWriter& json, const std::vector<model::Loss>& list) {
 void write_metrics(JsonWriter& json, const std::map<std::string, model::Metric>& map) {
   json.open_object("metrics");
   for (const auto& [name, metric] : map) {
-    const auto known = [there = metric.absent.empty()](double value) {
-      return there ? std::optional(value) : std::nullopt;
+    const auto if_present = [is_present = metric.absent.empty()](double value) {
+      return is_present ? std::optional(value) : std::nullopt;
     };
     json.open_line_object(name);
-    json.fields("value", known(metric.value), "unit", metric.unit, "min", known(metric.min), "max",
-                known(metric.max), "rounds", metric.rounds, "source", metric.source);
+    json.fields("value", if_present(metric.value), "unit", metric.unit, "min",
+                if_present(metric.min), "max", if_present(metric.max), "rounds", metric.rounds,
+                "source", metric.source);
     if (!metric.absent.empty()) json.field("absent", metric.absent);
     json.close();
   }
@@ -218,8 +225,8 @@ void write_copies(JsonWriter& json, std::string_view name,
 }
 
 void write_bound(JsonWriter& json, const base::Held<model::Bound>& bound) {
-  bound ? json.line_object("bound", "kind", bound->kind, "reason", bound->reason)
-        : json.null_field("bound");
+  if (!bound) return json.null_field("bound");
+  json.line_object("bound", "kind", bound->kind, "reason", bound->reason);
 }
 
 void write_utilization(JsonWriter& json, const base::Held<model::Utilization>& value) {

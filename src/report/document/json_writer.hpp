@@ -1,7 +1,7 @@
 // Writes JSON as a stream: commas, indentation, escapes, and numbers that read back as they were.
 //
-// Text that is not UTF-8 is written with \xNN for each foreign byte (as text: a backslash, an x,
-// two digits); `escaped` then says so. NaN and infinity become null, as JSON has neither.
+// Bytes that are not UTF-8 are written as the text \xNN; take_escaped() reports that. NaN and
+// infinity, which JSON lacks, become null.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace rangescope::report {
 
 class JsonWriter {
  public:
-  /// `page`: within <script> of a page, whose texts are printable (base::printable); < > & and the
-  /// line ends of JavaScript are escaped.
+  /// `page`: the JSON goes into a <script> element. Texts are made printable (base::printable), and
+  /// < > & and the line ends of JavaScript are escaped.
   explicit JsonWriter(Sink& sink, bool page = false) : sink_(sink), page_(page) {}
   void open_object() { open('{', false); }
   void open_array() { open('[', false); }
@@ -39,65 +39,67 @@ class JsonWriter {
   void boolean(bool value);
   void null();
 
-  /// A value of any kind: nothing in an optional is null, a list is an array on one line.
+  /// A value of any kind: an empty optional is null, a list is an array on one line.
   template <class T>
-  void value(const T& of) {
+  void value(const T& item) {
     if constexpr (std::is_same_v<T, bool>) {
-      boolean(of);
+      boolean(item);
     } else if constexpr (std::is_floating_point_v<T>) {
-      number(static_cast<double>(of));
+      number(static_cast<double>(item));
     } else if constexpr (std::is_integral_v<T>) {
-      // Beyond 2^63 a reader has doubles anyway.
-      std::in_range<std::int64_t>(of) ? number(static_cast<std::int64_t>(of))
-                                      : number(static_cast<double>(of));
+      if (std::in_range<std::int64_t>(item))
+        number(static_cast<std::int64_t>(item));
+      else
+        number(static_cast<double>(item));  // readers have only doubles beyond 2^63
     } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-      text(of);
-    } else if constexpr (requires { of.has_value(); }) {
-      of ? value(*of) : null();
+      text(item);
+    } else if constexpr (requires { item.has_value(); }) {
+      item ? value(*item) : null();
     } else {
       open_line_array();
-      for (const auto& one : of) value(one);
+      for (const auto& element : item) value(element);
       close();
     }
   }
   template <class T>
-  void field(std::string_view name, const T& of) {
-    key(name), value(of);
+  void field(std::string_view name, const T& item) {
+    key(name);
+    value(item);
   }
   /// Names and values in turn.
-  template <class T, class... More>
-  void fields(std::string_view name, const T& of, const More&... more) {
-    field(name, of);
-    if constexpr (sizeof...(more) > 0) fields(more...);
+  template <class T, class... Rest>
+  void fields(std::string_view name, const T& item, const Rest&... rest) {
+    field(name, item);
+    if constexpr (sizeof...(rest) > 0) fields(rest...);
   }
   /// An object on one line, of names and values in turn.
   template <class... Fields>
-  void line_object(std::string_view name, const Fields&... of) {
+  void line_object(std::string_view name, const Fields&... names_and_values) {
     open_line_object(name);
-    fields(of...);
+    fields(names_and_values...);
     close();
   }
-  /// An array on one line, of values of any kinds.
+  /// An array on one line, of values of any kind.
   template <class... Values>
-  void line_array(const Values&... of) {
+  void line_array(const Values&... values) {
     open_line_array();
-    (value(of), ...);
+    (value(values), ...);
     close();
   }
   void null_field(std::string_view name) { key(name), null(); }
 
-  /// "name": [{...}, ...]: write() fills the object of each.
+  /// "name": [{...}, ...]: write() fills the object of each element of `list`.
   template <class List, class Write>
   void objects(std::string_view name, const List& list, Write write) {
-    each(name, false, list, write);
+    array_of_objects(name, false, list, write);
   }
-  /// The same, an object a line.
+  /// The same, one object a line.
   template <class List, class Write>
   void line_objects(std::string_view name, const List& list, Write write) {
-    each(name, true, list, write);
+    array_of_objects(name, true, list, write);
   }
 
-  /// Did a text since the last call need \xNN?
+  /// Has a text since the last call needed \xNN?
   [[nodiscard]] bool take_escaped();
   /// Ends the last line.
   void finish();
@@ -109,11 +111,11 @@ class JsonWriter {
   };
   void open(char bracket, bool one_line);
   template <class List, class Write>
-  void each(std::string_view name, bool one_line, const List& list, Write write) {
+  void array_of_objects(std::string_view name, bool one_line, const List& list, Write write) {
     open_array(name);
-    for (const auto& one : list) {
+    for (const auto& element : list) {
       open('{', one_line);
-      write(one);
+      write(element);
       close();
     }
     close();
@@ -131,17 +133,17 @@ class JsonWriter {
   bool escaped_ = false;
 };
 
-/// A text, nothing where it is "".
+/// The text; nothing if it is empty.
 [[nodiscard]] inline std::optional<std::string_view> or_null(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<std::string_view>(text);
 }
-/// A number, nothing where it is 0 or less.
+/// The number; nothing if it is 0 or less.
 template <class Number>
 [[nodiscard]] std::optional<Number> or_null(Number number) {
   return number > 0 ? std::optional(number) : std::nullopt;
 }
 
-// Parts of the JSON report that the data of the HTML page has too, in the same form.
+// Parts that the JSON report and the data of the HTML page have in common.
 
 void write_run(JsonWriter& json, const model::RunInfo& run);
 void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& list);

@@ -1,4 +1,4 @@
-// Where the time of each rank of an MPI job went, as a table.
+// The table of ranks of an MPI job: time outside and inside MPI.
 #pragma once
 
 #include "model/report.hpp"
@@ -6,7 +6,8 @@
 
 namespace rangescope::report {
 
-/// The `most` ranks with the most time outside MPI, those first; empty where no rank has times.
-[[nodiscard]] Section rank_section(const model::Report& report, std::size_t most);
+/// At most `max_rows` ranks, most time outside MPI first; empty for fewer than two ranks with
+/// times.
+[[nodiscard]] Section rank_section(const model::Report& report, std::size_t max_rows);
 
 }  // namespace rangescope::report

@@ -1,11 +1,10 @@
-// The table of regions that people read: the rows that matter, columns that this run has something
-// for, cells as text.
+// The table of regions for people: the largest rows, the columns that this run has values for.
 //
-// By default one table over all processes (Report::rows: siblings that differ by a number are one
-// row), of the largest twenty regions with what is above them, and rows for what lies outside all
-// ranges and for the whole run. With Style::all every region, and a table for each process. Columns
-// whose every cell would be unknown are left out, unless they were asked for. Metrics with long
-// names are a table of their own, turned: metrics as rows.
+// By default there is one table over all processes (Report::rows: siblings that differ by a number
+// are one row): the twenty largest regions and their ancestors, the time outside all ranges and the
+// whole run. With Style::all it shows every region, and each process has a table. Default columns
+// without information are left out. Metrics with long names get a table of their own, in which
+// metrics are rows.
 #pragma once
 
 #include <vector>
@@ -16,29 +15,28 @@
 
 namespace rangescope::report {
 
-/// The tables with what is to say of their regions, and with Style::explain what their columns are
-/// (`explained`). kUsage with the nearest name for an unknown column or sort.
+/// The tables and notes on their regions; `first_columns` receives the columns of the first table.
+/// kUsage with the nearest name for an unknown column or sort.
 [[nodiscard]] base::Result<std::vector<Section>> region_sections(
-    const model::Report& report, const Style& style, std::vector<ColumnView>& explained);
+    const model::Report& report, const Style& style, std::vector<ColumnView>& first_columns);
 
-/// The `most` largest kernels of the run, with their counters where there are some: a table, and
-/// those with long names as one of metrics by kernel.
+/// The `top` kernels with most time and their counters; counters with long names are in `metrics`.
 struct KernelGrids {
   Grid kernels, metrics;
 };
-[[nodiscard]] KernelGrids kernel_grids(const model::Report& report, std::size_t most);
-/// Columns before the counters.
+[[nodiscard]] KernelGrids kernel_grids(const model::Report& report, std::size_t top);
+/// Columns of KernelGrids::kernels before the counters.
 inline constexpr std::size_t kKernelColumns = 6;
 
-/// Collectives and messages of a parallel job: those with rows, each of at most `most` rows, the
-/// most waiting first.
+/// Collectives and messages of a parallel job, longest wait first: a section of at most `max_rows`
+/// rows for each, none for an empty one.
 [[nodiscard]] std::vector<Section> communication_sections(const model::Report& report,
-                                                          std::size_t most);
+                                                          std::size_t max_rows);
 
-/// Why warps of kernels wait, where the program counter was sampled: what saves most first.
-[[nodiscard]] Grid stall_grid(const model::Report& report, std::size_t most);
+/// Why warps of kernels wait, from samples of the program counter; largest possible saving first.
+[[nodiscard]] Grid stall_grid(const model::Report& report, std::size_t max_rows);
 
 /// The operators of a framework.
-[[nodiscard]] Grid operator_grid(const model::Report& report, std::size_t most);
+[[nodiscard]] Grid operator_grid(const model::Report& report, std::size_t max_rows);
 
 }  // namespace rangescope::report

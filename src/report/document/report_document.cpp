@@ -45,9 +45,18 @@ void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
     facts.push_back("peak memory " + base::format_bytes(*run.usage->peak_rss_bytes) + " (RSS)");
 }
 
+/// "2.100 s", "2.100 s in window 3, ...", "2.100 s of process 4711"
+std::string duration_text(const model::RunInfo& run) {
+  const std::string duration = base::format_ns(run.duration_ns);
+  if (!run.windows.empty()) return duration + " in " + windows_text(run);
+  if (run.attached_pid) return fmt::format("{} of process {}", duration, *run.attached_pid);
+  return duration;
+}
+
+/// The first section: the command, how the run went, and where it was recorded.
 Section head(const model::Report& report, const std::string& title) {
   const model::RunInfo& run = report.run;
-  Section section{title + (run.id.empty() ? "" : " of " + run.id), true};
+  Section section{run.id.empty() ? title : title + " of " + run.id, true};
   if (!run.command.empty())
     section.add({.tone = base::Tone::kBold, .code = base::shell_quote(run.command)});
   const std::vector<std::string> facts = run_facts(report);
@@ -60,13 +69,15 @@ Section head(const model::Report& report, const std::string& title) {
   return section;
 }
 
-base::Tone tone_of(model::Severity severity) {
-  return severity == model::Severity::kError     ? base::Tone::kBad
-         : severity == model::Severity::kWarning ? base::Tone::kWarn
-                                                 : base::Tone::kDim;
+base::Tone severity_tone(model::Severity severity) {
+  switch (severity) {
+    case model::Severity::kError: return base::Tone::kBad;
+    case model::Severity::kWarning: return base::Tone::kWarn;
+    default: return base::Tone::kDim;
+  }
 }
 
-/// What is missing or wrong, and what a reader should know.
+/// The last section: data losses, findings of the doctor and notes.
 Section foot(const model::Report& report) {
   Section section{"Data losses and notes", true};
   for (const model::Loss& loss : report.losses) {
@@ -74,11 +85,13 @@ Section foot(const model::Report& report) {
     if (loss.count > 0)
       text += " (" + base::format_count(static_cast<std::int64_t>(loss.count)) + ")";
     if (!loss.detail.empty()) text += ": " + loss.detail;
-    section.add({text, Line::kItem, tone_of(loss.severity), "data loss"});
+    section.add({text, Line::kItem, severity_tone(loss.severity), "data loss"});
   }
-  for (const model::Finding& finding : report.findings)
-    if (finding.verdict != model::Grade::kOk && finding.verdict != model::Grade::kSkip)
-      add_finding(section, finding);
+  for (const model::Finding& finding : report.findings) {
+    const bool is_problem =
+        finding.verdict != model::Grade::kOk && finding.verdict != model::Grade::kSkip;
+    if (is_problem) add_finding(section, finding);
+  }
   for (const std::string& note : report.notes)
     section.add({.text = note, .shape = Line::kItem, .name = "note"});
   return section;
@@ -88,26 +101,28 @@ void add_grid(Document& page, const char* title, Grid grid) {
   if (!grid.rows.empty()) page.begin(title).add(std::move(grid));
 }
 
-bool aggregate(const model::Region& region) {
+/// Over all processes and threads.
+bool is_aggregate(const model::Region& region) {
   return !region.process && !region.thread;
 }
 
-/// "; fp32 66.90 TFLOP/s, dram 4.800 TB/s": those that the work came under.
+/// "; fp32 66.90 TFLOP/s, dram 4.800 TB/s": the peaks that the roofline points have.
 std::string roofs(const model::Report& report) {
-  std::map<std::string, double> flops, bytes;
-  const auto add = [&](const std::vector<model::RooflinePoint>& points) {
+  std::map<std::string, double> flop_peaks, byte_peaks;
+  const auto collect = [&](const std::vector<model::RooflinePoint>& points) {
     for (const model::RooflinePoint& point : points) {
-      if (point.peak_flop_per_s > 0) flops[point.precision] = point.peak_flop_per_s;
-      if (point.peak_bytes_per_s > 0) bytes[point.level] = point.peak_bytes_per_s;
+      if (point.peak_flop_per_s > 0) flop_peaks[point.precision] = point.peak_flop_per_s;
+      if (point.peak_bytes_per_s > 0) byte_peaks[point.level] = point.peak_bytes_per_s;
     }
   };
-  for (const model::Region& region : report.regions) add(region.roofline);
-  for (const model::KernelCounters& kernel : report.kernel_counters) add(kernel.roofline);
-  std::string out;
-  for (const auto& [list, unit] : {std::pair{&flops, "FLOP/s"}, {&bytes, "B/s"}})
-    for (const auto& [name, peak] : *list)
-      out += (out.empty() ? "; " : ", ") + name + " " + base::format_si(peak, unit);
-  return out;
+  for (const model::Region& region : report.regions) collect(region.roofline);
+  for (const model::KernelCounters& kernel : report.kernel_counters) collect(kernel.roofline);
+  std::vector<std::string> texts;
+  for (const auto& [name, peak] : flop_peaks)
+    texts.push_back(name + " " + base::format_si(peak, "FLOP/s"));
+  for (const auto& [name, peak] : byte_peaks)
+    texts.push_back(name + " " + base::format_si(peak, "B/s"));
+  return texts.empty() ? "" : "; " + base::join(texts, ", ");
 }
 
 void add_memory(Document& page, const model::Report& report) {
@@ -117,7 +132,7 @@ void add_memory(Document& page, const model::Report& report) {
   if (auto section = cuda_memory_section(report)) page.sections.push_back(std::move(*section));
 }
 
-/// How much of what the GPU can do was used, and what that is measured against.
+/// MFU, MBU and token rates by range, and the peaks that they are shares of.
 void add_utilization(Document& page, const model::Report& report) {
   Grid grid({{"range", false, true},
              {"MFU"},
@@ -131,15 +146,18 @@ void add_utilization(Document& page, const model::Report& report) {
   };
   for (const model::Region& region : report.regions) {
     const auto& use = region.utilization;
-    if (!aggregate(region) || !use || !(use->executed || use->useful || use->bandwidth)) continue;
-    const double many = use->useful_tokens.value_or(0), each = region.wall.per_occurrence_ns.mean;
-    const bool rate = many > 0 && each > 0;
+    if (!is_aggregate(region) || !use) continue;
+    const bool has_share = use->executed || use->useful || use->bandwidth;
+    if (!has_share) continue;
+    const double tokens = use->useful_tokens.value_or(0);  // of an instance
+    const double instance_ns = region.wall.per_occurrence_ns.mean;
+    const bool has_rate = tokens > 0 && instance_ns > 0;
     grid.add({{model::path_text(region)},
               {share(use->useful)},
               {share(use->bandwidth)},
               {share(use->executed)},
-              {rate ? base::format_si(many / each * 1e9, "") : "-"},
-              {rate ? base::format_ns(each / many) : "-"},
+              {has_rate ? base::format_si(tokens / instance_ns * 1e9, "") : "-"},
+              {has_rate ? base::format_ns(instance_ns / tokens) : "-"},
               {use->formula}});
   }
   if (grid.rows.empty()) return;
@@ -149,24 +167,27 @@ void add_utilization(Document& page, const model::Report& report) {
       section.add({.text = "Against the " + note + roofs(report) + "."});
 }
 
+/// The limiter of each range, or of its kernels where the range has none; at most kSummaryRows.
 void add_limits(Document& page, const model::Report& report) {
   Section& section = page.begin("What limits it");
-  const auto line = [&](const std::string& what, const model::Bound& bound) {
-    section.add({.text = what + ": " + bound.reason, .shape = Line::kItem, .name = bound.kind});
+  std::size_t lines_left = kSummaryRows;
+  const auto add_line = [&](const std::string& subject, const model::Bound& bound) {
+    section.add({.text = subject + ": " + bound.reason, .shape = Line::kItem, .name = bound.kind});
+    --lines_left;
   };
-  std::size_t left = kSummaryRows;
-  std::set<std::string> told;  // a kernel that runs in every layer is one line
+  std::set<std::string> listed;  // a kernel that runs in every layer gets one line
   for (const model::Region& region : report.regions) {
-    if (!aggregate(region)) continue;
-    if (region.bound && region.bound->kind != "unknown") {
-      if (left-- > 0) line(model::path_text(region), *region.bound);
-    } else {
-      for (const model::KernelMetrics& kernel : region.kernels)
-        if (kernel.bound && kernel.bound->kind != "unknown" && left > 0 &&
-            told.insert(kernel.name).second)
-          --left, line(model::path_text(region) + ", kernel " + kernel.name, *kernel.bound);
+    if (!is_aggregate(region)) continue;
+    if (lines_left == 0) return;
+    if (has_limiter(region.bound)) {
+      add_line(model::path_text(region), *region.bound);
+      continue;
     }
-    if (left == 0) break;
+    for (const model::KernelMetrics& kernel : region.kernels) {
+      if (lines_left == 0 || !has_limiter(kernel.bound)) continue;
+      if (!listed.insert(kernel.name).second) continue;
+      add_line(model::path_text(region) + ", kernel " + kernel.name, *kernel.bound);
+    }
   }
 }
 
@@ -181,16 +202,43 @@ Grid family_grid(const model::Report& report) {
   return grid;
 }
 
+/// A note below the table of regions if a share above 100 % needs an explanation.
+void explain_large_shares(Section& section, const model::Report& report) {
+  const bool exceeds_run = std::ranges::any_of(
+      report.regions, [](const model::Region& region) { return region.wall.share > 1.0005; });
+  if (!exceeds_run || report.processes.size() < 2) return;
+  const std::string duration = base::format_ns(report.run.duration_ns);
+  const std::string text =
+      "(share: of the run's " + duration + "; concurrent threads and processes add up to more)";
+  section.add({.text = text, .tone = base::Tone::kDim});
+}
+
+void add_kernels(Document& page, const model::Report& report, std::size_t top) {
+  KernelGrids kernels = kernel_grids(report, top);
+  add_grid(page, "Kernels", std::move(kernels.kernels));
+  add_grid(page, "Metrics of kernels", std::move(kernels.metrics));
+  add_grid(page, "Why kernels wait", stall_grid(report, top));
+  add_grid(page, "Operators", operator_grid(report, top));
+}
+
+/// What each column means and how it is computed.
+void add_column_formulas(Document& page, const std::vector<ColumnView>& columns) {
+  Section& section = page.begin("Columns");
+  for (const ColumnView& column : columns) {
+    const model::Measure* measure = model::find_measure(column.tag);
+    if (measure == nullptr) continue;
+    section.add({.text = fmt::format("{} ({}, from {}): {}", measure->title, measure->tag,
+                                     measure->source, measure->formula),
+                 .shape = Line::kItem});
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> run_facts(const model::Report& report) {
   const model::RunInfo& run = report.run;
   std::vector<std::string> facts;
-  if (run.duration_ns > 0)
-    facts.push_back(base::format_ns(run.duration_ns) +
-                    (!run.windows.empty() ? " in " + windows_text(run)
-                     : run.attached_pid   ? fmt::format(" of process {}", *run.attached_pid)
-                                          : ""));
+  if (run.duration_ns > 0) facts.push_back(duration_text(run));
   add_usage(run, facts);
   if (run.signal)
     facts.push_back(fmt::format("ended by signal {}", *run.signal));
@@ -204,48 +252,29 @@ std::vector<std::string> run_facts(const model::Report& report) {
 }
 
 base::Result<Document> report_document(const model::Report& report, const Style& style) {
+  constexpr std::size_t kCommunicationRows = 8;
   if (!style.cpu.empty()) return cpu_page(report, style);
-  std::vector<ColumnView> explained;
-  auto tables = TRY(region_sections(report, style, explained));
+  std::vector<ColumnView> columns;
+  auto tables = TRY(region_sections(report, style, columns));
   Document page;
   page.sections.push_back(head(report, "Region report"));
   page.sections.push_back(verdict_section(report, style));
   page.sections.push_back(what_if_section(report));
-  const auto beyond = [](const model::Region& region) { return region.wall.share > 1.0005; };
   if (tables.empty()) page.begin("Regions").add({.text = "no ranges"});
   for (Section& table : tables) page.sections.push_back(std::move(table));
-  if (std::any_of(report.regions.begin(), report.regions.end(), beyond) &&
-      report.processes.size() > 1)
-    page.sections.back().add({.text = "(share: of the run's " +
-                                      base::format_ns(report.run.duration_ns) +
-                                      "; concurrent threads and processes add up to more)",
-                              .tone = base::Tone::kDim});
+  explain_large_shares(page.sections.back(), report);
   add_memory(page, report);
   page.sections.push_back(own_function_section(report, style));
   page.sections.push_back(program_functions(report, style));
   page.sections.push_back(wait_section(report, style));
   page.sections.push_back(process_section(report, style));
-  constexpr std::size_t kCommunicationRows = 8;
-  page.sections.push_back(
-      rank_section(report, style.all ? report.ranks.size() : kCommunicationRows));
-  for (Section& section :
-       communication_sections(report, std::min(kCommunicationRows, style.top_kernels)))
+  const std::size_t rank_rows = style.all ? report.ranks.size() : kCommunicationRows;
+  page.sections.push_back(rank_section(report, rank_rows));
+  const std::size_t communication_rows = std::min(kCommunicationRows, style.top_kernels);
+  for (Section& section : communication_sections(report, communication_rows))
     page.sections.push_back(std::move(section));
-  if (style.top_kernels > 0) {
-    KernelGrids kernels = kernel_grids(report, style.top_kernels);
-    add_grid(page, "Kernels", std::move(kernels.kernels));
-    add_grid(page, "Metrics of kernels", std::move(kernels.metrics));
-    add_grid(page, "Why kernels wait", stall_grid(report, style.top_kernels));
-    add_grid(page, "Operators", operator_grid(report, style.top_kernels));
-  }
-  if (style.explain) {
-    Section& section = page.begin("Columns");
-    for (const ColumnView& column : explained)
-      if (const model::Measure* measure = model::find_measure(column.tag))
-        section.add({.text = fmt::format("{} ({}, from {}): {}", measure->title, measure->tag,
-                                         measure->source, measure->formula),
-                     .shape = Line::kItem});
-  }
+  if (style.top_kernels > 0) add_kernels(page, report, style.top_kernels);
+  if (style.explain) add_column_formulas(page, columns);
   page.sections.push_back(foot(report));
   return page;
 }
@@ -259,12 +288,12 @@ Document summary_document(const model::Report& report) {
   page.sections.push_back(head(report, "Where the time goes"));
   page.sections.push_back(verdict_section(report, style));
   style.explain = false;
-  std::vector<ColumnView> explained;
-  if (auto tables = region_sections(report, style, explained); tables && !tables->empty()) {
-    tables->front().title = "Time by range";
-    tables->front().blocks.insert(tables->front().blocks.begin(),
-                                  Markup{"", "summary.svg", "Time by range"});
-    page.sections.push_back(std::move(tables->front()));
+  std::vector<ColumnView> columns;
+  if (auto tables = region_sections(report, style, columns); tables && !tables->empty()) {
+    Section& regions = tables->front();
+    regions.title = "Time by range";
+    regions.blocks.insert(regions.blocks.begin(), Markup{"", "summary.svg", "Time by range"});
+    page.sections.push_back(std::move(regions));
   }
   add_memory(page, report);
   add_utilization(page, report);
@@ -286,28 +315,30 @@ Document operators_document(const model::Report& report) {
 Document kernels_document(const model::Report& report) {
   Document page;
   page.sections.push_back(head(report, "Kernels by GPU time"));
-  const auto grid = [](const char* title) {
+  const auto kernel_table = [](const char* title) {
     return Grid({{title, false, true}, {"calls"}, {"total"}, {"mean"}, {"share"}});
   };
-  const auto add = [](Grid& to, const std::string& name, const model::KernelRow& row) {
-    to.add({{name},
-            {base::format_count(row.calls)},
-            {base::format_ns(row.total_ns)},
-            {base::format_ns(row.duration_ns.mean)},
-            {base::format_share(row.share)}});
+  const auto add_row = [](Grid& grid, const std::string& name, const model::KernelRow& row) {
+    grid.add({{name},
+              {base::format_count(row.calls)},
+              {base::format_ns(row.total_ns)},
+              {base::format_ns(row.duration_ns.mean)},
+              {base::format_share(row.share)}});
   };
-  Grid kernels = grid("kernel"), by_region = grid("kernel of the region");
+  Grid kernels = kernel_table("kernel");
   for (const model::KernelRow& row : report.kernels)
-    add(kernels, row.name.empty() ? row.short_name : row.name, row);
+    add_row(kernels, row.name.empty() ? row.short_name : row.name, row);
   if (report.kernels.empty())
     page.begin("Kernels").add({.text = "No kernel was recorded by a stage with a timeline."});
   add_grid(page, "Kernels", std::move(kernels));
   add_grid(page, "Kernels by kind", family_grid(report));
+
+  Grid by_region = kernel_table("kernel of the region");
   for (const model::Region& region : report.regions) {
-    if (!aggregate(region) || !region.gpu || region.gpu->top_kernels.empty()) continue;
+    if (!is_aggregate(region) || !region.gpu || region.gpu->top_kernels.empty()) continue;
     by_region.add({{model::path_text(region)}, {}, {}, {}, {}});
     for (const model::KernelRow& row : region.gpu->top_kernels) {
-      add(by_region, row.short_name.empty() ? row.name : row.short_name, row);
+      add_row(by_region, row.short_name.empty() ? row.name : row.short_name, row);
       by_region.rows.back().front().depth = 1;
     }
   }
@@ -316,18 +347,20 @@ Document kernels_document(const model::Report& report) {
 }
 
 std::string summary_figure(const model::Report& report) {
-  const bool gpu = report.total && report.total->busy_ns > 0;
+  const bool by_gpu_time = report.total && report.total->busy_ns > 0;
+  const auto self_ns = [&](const model::Region& region) {
+    if (!by_gpu_time) return region.wall.exclusive_ns;
+    return region.gpu ? region.gpu->exclusive_busy_ns : 0;
+  };
   std::vector<std::pair<std::string, double>> bars;
   for (const model::Region& region : report.regions) {
-    const double own =
-        gpu ? (region.gpu ? region.gpu->exclusive_busy_ns : 0) : region.wall.exclusive_ns;
-    if (aggregate(region) && own > 0) bars.emplace_back(model::path_text(region), own);
+    if (is_aggregate(region) && self_ns(region) > 0)
+      bars.emplace_back(model::path_text(region), self_ns(region));
   }
-  std::stable_sort(bars.begin(), bars.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(bars, std::ranges::greater(), &std::pair<std::string, double>::second);
   if (bars.size() > kSummaryRows) bars.resize(kSummaryRows);
-  return bars_figure(gpu ? "GPU time of each range, without ranges inside it"
-                         : "Time of each range, without ranges inside it",
+  return bars_figure(by_gpu_time ? "GPU time of each range, without ranges inside it"
+                                 : "Time of each range, without ranges inside it",
                      bars);
 }
 

@@ -1,6 +1,5 @@
-// A report as a document, and the pages that every run leaves: summary.md with summary.svg, for
-// people who decide, and kernels.md, every kernel by GPU time. They show what the report holds and
-// judge nothing.
+// A report as a document, and the pages that every run writes: summary.md with summary.svg for a
+// quick look, and kernels.md with every kernel by GPU time. They show the report and judge nothing.
 #pragma once
 
 #include <string>

@@ -7,9 +7,9 @@
 
 namespace rangescope::report {
 
-/// The line without its indentation. "" where the file is not on this machine, is newer than
-/// `made_unix_ns` (0: not known), has fewer lines or more than 4 MiB, or is no source of C++ or
-/// CUDA: a recording names any file it likes.
-[[nodiscard]] std::string source_text(const model::StallLine& line, std::int64_t made_unix_ns);
+/// The line without its indentation. "" if the file is not on this machine, is newer than
+/// `recorded_unix_ns` (0: unknown), has fewer lines or more than 4 MiB, or is not a source file: a
+/// recording may name any file.
+[[nodiscard]] std::string source_text(const model::StallLine& line, std::int64_t recorded_unix_ns);
 
 }  // namespace rangescope::report

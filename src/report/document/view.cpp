@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/text.hpp"
@@ -19,9 +20,9 @@ using model::Region;
 
 struct Choice {
   std::string_view tag;
-  int importance;
+  int importance;  ///< a narrow terminal drops the lowest first
 };
-// In the order of the table; the least important gives way first.
+// In the order of the table.
 constexpr std::array kNvtxColumns = {
     Choice{"occurrences", 9},    Choice{"wall_ns.inclusive", 10}, Choice{"wall_ns.exclusive", 6},
     Choice{"wall_ns.median", 8}, Choice{"wall_ns.p95", 3},        Choice{"wall_ns.max", 7},
@@ -31,28 +32,29 @@ constexpr std::array kGpuColumns = {
     Choice{"wall_ns.max", 4},   Choice{"gpu.busy_share", 9},     Choice{"gpu.kernels", 7},
     Choice{"gpu.kernel_ns", 2}, Choice{"gpu.copy_bytes", 3},
 };
-// Where several processes ran: what each has of a region.
+// With several processes.
 constexpr std::array kProcessColumns = {Choice{"across.min_ns", 3}, Choice{"across.max_ns", 4},
                                         Choice{"across.imbalance", 5}};
 
-// Where the processes are ranks of a job.
+// With several ranks of a job.
 constexpr std::array kRankColumns = {Choice{"ranks.mean_ns", 5}, Choice{"ranks.min_ns", 4},
                                      Choice{"ranks.max_ns", 6}, Choice{"ranks.stddev_ns", 2},
                                      Choice{"ranks.imbalance", 7}};
-// Where their calls of NCCL and MPI were joined.
+// With calls of NCCL and MPI that were matched between ranks.
 constexpr std::array kCommunicationColumns = {Choice{"communication.wait_ns", 6},
                                               Choice{"communication.transfer_ns", 2},
                                               Choice{"communication.overlap_ns", 1}};
 
-// Where an allocator of a framework was recorded.
+// With allocations of a framework.
 constexpr Choice kMemoryColumns[] = {
     {"memory.peak_bytes", 7},
     {"memory.allocated_bytes", 3},
     {"memory.held_bytes", 5},
 };
 
-constexpr std::size_t kMostMetricColumns = 4;
-constexpr std::string_view kEach = " each";  // of one instance, as in cells
+constexpr std::size_t kMaxMetricColumns = 4;
+/// Ends the title of a column whose values are per instance.
+constexpr std::string_view kPerInstance = " each";
 
 const model::Metric* find_metric(const model::Report& report, std::string_view name) {
   for (const Region& region : report.regions) {
@@ -64,7 +66,7 @@ const model::Metric* find_metric(const model::Report& report, std::string_view n
 
 constexpr std::string_view kMetricPrefix = "metrics.";
 
-/// A column that every report can have.
+/// A column that does not depend on the metrics of the report.
 std::optional<ColumnView> fixed_column(std::string_view name, int importance) {
   if (name == kBoundTag) return ColumnView{std::string(kBoundTag), "bound", {}, importance};
   if (name == kSlowestTag) return ColumnView{std::string(kSlowestTag), "slowest", {}, importance};
@@ -75,47 +77,48 @@ std::optional<ColumnView> fixed_column(std::string_view name, int importance) {
                     importance};
 }
 
-/// The nearest of these names, or of the titles of measures.
+/// The name most similar to `name`, among `names` and the titles of measures.
 std::string nearest_value(std::string_view name, std::vector<std::string> names) {
   for (const model::Measure& measure : model::measures()) names.emplace_back(measure.title);
   return base::did_you_mean(name, names);
 }
 
-tl::unexpected<base::Error> no_such_value(std::string_view name, std::string_view at,
+tl::unexpected<base::Error> no_such_value(std::string_view name, std::string_view option,
                                           std::string hint) {
   if (hint.empty()) hint = "See the names with: rangescope help columns";
   const std::string problem = "no region has a value named '" + base::printable(name) + "'";
-  return base::fail(base::Code::kUsage, problem, std::string(at), std::move(hint));
+  return base::fail(base::Code::kUsage, problem, std::string(option), std::move(hint));
 }
 
 base::Result<ColumnView> column_of(const model::Report& report, std::string_view name,
                                    int importance, std::string_view option) {
   if (auto column = fixed_column(name, importance)) return std::move(*column);
-  std::string_view bare = name;
-  if (bare.starts_with(kMetricPrefix)) bare.remove_prefix(kMetricPrefix.size());
-  if (const model::Metric* metric = find_metric(report, bare)) {
-    const std::string tag = std::string(kMetricPrefix) + std::string(bare);
-    return ColumnView{tag, base::printable(bare), metric->unit, importance};
+  std::string_view metric_name = name;
+  if (metric_name.starts_with(kMetricPrefix)) metric_name.remove_prefix(kMetricPrefix.size());
+  if (const model::Metric* metric = find_metric(report, metric_name)) {
+    const std::string tag = std::string(kMetricPrefix) + std::string(metric_name);
+    return ColumnView{tag, base::printable(metric_name), metric->unit, importance};
   }
   return no_such_value(name, option, nearest_value(name, value_names(report)));
 }
 
-/// CUPTI's names have `__` in them, those of CPU events an underscore and no dot. Which ones there
-/// are, only the finished report knows.
+/// CUPTI's metrics have `__` in their names; CPU events have an underscore and no dot. Which of
+/// them exist is known only after the run.
 bool may_be_metric(std::string_view name) {
   const bool has_underscore = name.find('_') != std::string_view::npos;
   const bool has_dot = name.find('.') != std::string_view::npos;
   return name.find("__") != std::string_view::npos || (has_underscore && !has_dot);
 }
 
-base::Result<void> check_value(std::string_view name, std::string_view at, MetricNames metrics) {
+base::Result<void> check_value(std::string_view name, std::string_view option,
+                               MetricNames metrics) {
   if (name.starts_with(kMetricPrefix) || fixed_column(name, 0)) return {};
   if (std::ranges::find(metrics, name) != metrics.end()) return {};
-  std::vector<std::string> known = model::measure_tags();
-  known.insert(known.end(), metrics.begin(), metrics.end());
-  std::string hint = nearest_value(name, std::move(known));
+  std::vector<std::string> names = model::measure_tags();
+  names.insert(names.end(), metrics.begin(), metrics.end());
+  std::string hint = nearest_value(name, std::move(names));
   if (hint.empty() && may_be_metric(name)) return {};
-  return no_such_value(name, at, std::move(hint));
+  return no_such_value(name, option, std::move(hint));
 }
 
 tl::unexpected<base::Error> not_sortable(const std::string& tag) {
@@ -132,52 +135,156 @@ bool has_gpu(const model::Report& report) {
                      [&](const Region& region) { return busy(region.gpu); });
 }
 
+std::string process_title(const model::Report& report, std::uint32_t index) {
+  if (index >= report.processes.size()) return fmt::format("process {}", index);
+  const model::ReportProcess& process = report.processes[index];
+  const std::string title =
+      fmt::format("process {} {}", process.pid, base::printable(process.name));
+  return process.rank ? fmt::format("rank {} ({})", *process.rank, title) : title;
+}
+
 std::string scope_title(const model::Report& report, const Region& region) {
-  std::string process = "all processes";
-  if (region.process) {
-    process = fmt::format("process {}", *region.process);
-    if (*region.process < report.processes.size()) {
-      const auto& known = report.processes[*region.process];
-      process = fmt::format("process {} {}", known.pid, base::printable(known.name));
-      if (known.rank) process = fmt::format("rank {} ({})", *known.rank, process);
-    }
-  }
+  const std::string process =
+      region.process ? process_title(report, *region.process) : "all processes";
   return region.thread ? fmt::format("thread {} of {}", *region.thread, process) : process;
 }
+
+/// "GPU (compute capability 9.0)" of a device without a name, "" without that too.
+std::string device_name(const model::Report& report, std::size_t index) {
+  if (index < report.device_names.size() && !report.device_names[index].empty())
+    return report.device_names[index];
+  const model::Device& device = report.devices[index];
+  if (device.compute_major <= 0) return {};
+  return fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
+}
+
+/// Chooses the columns of a table for which none were requested.
+class DefaultColumns {
+ public:
+  explicit DefaultColumns(const model::Report& report) : report_(report) {}
+
+  std::vector<ColumnView> choose(bool flat) {
+    add_time(flat);
+    add_processes();
+    if (any([](const Region& region) { return region.memory.has_value(); }))
+      add_all(kMemoryColumns);
+    if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
+      add("wall_ns.profiler", 7);
+    for (std::size_t i = 0; i < report_.metric_columns.size() && i < kMaxMetricColumns; ++i) {
+      // Requested metrics are wider than most columns: the first two stay longer.
+      add_metric(report_.metric_columns[i], i < 2 ? 7 : 5);
+    }
+    for (const std::string_view tag :
+         {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
+      if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
+        add(tag, 6);
+    }
+    if (any([](const Region& region) { return has_limiter(region.bound); })) add(kBoundTag, 9);
+    return std::move(columns_);
+  }
+
+ private:
+  template <class Predicate>
+  [[nodiscard]] bool any(Predicate predicate) const {
+    return std::ranges::any_of(report_.regions, predicate);
+  }
+
+  void add(std::string_view tag, int importance) {
+    columns_.push_back(*column_of(report_, tag, importance, ""));
+  }
+
+  void add_all(std::span<const Choice> choices) {
+    for (const Choice& choice : choices) add(choice.tag, choice.importance);
+  }
+
+  /// A flat list starts with the self times that it is sorted by.
+  void add_time(bool flat) {
+    columns_.push_back({std::string(kShareTag), "share", "ratio", 11});
+    if (flat) {
+      add("wall_ns.exclusive", 11);
+      add("gpu.exclusive_kernel_ns", 11);
+    }
+    const auto choices = has_gpu(report_) ? std::span<const Choice>(kGpuColumns)
+                                          : std::span<const Choice>(kNvtxColumns);
+    for (const Choice& choice : choices) {
+      const bool is_repeated = flat && choice.tag == "wall_ns.exclusive";
+      if (!is_repeated) add(choice.tag, choice.importance);
+    }
+  }
+
+  void add_processes() {
+    const bool has_ranks = any([](const Region& region) { return region.ranks.has_value(); });
+    if (has_ranks) {
+      add_all(kRankColumns);
+      add(kSlowestTag, 8);
+      if (any([](const Region& region) { return region.communication.has_value(); }))
+        add_all(kCommunicationColumns);
+      return;
+    }
+    const bool has_processes =
+        any([](const Region& region) { return region.across && !region.across->of_threads; });
+    if (has_processes) add_all(kProcessColumns);
+  }
+
+  void add_metric(const model::MetricColumn& metric, int importance) {
+    auto column = column_of(report_, "metrics." + metric.name, importance, "--columns");
+    if (!column) return;  // no region has it
+    column->title = base::printable(metric.title);
+    const bool has_room = column->title.size() + kPerInstance.size() <= kLongTitle;
+    if (has_room && is_per_instance(*column, metric.name)) column->title += kPerInstance;
+    columns_.push_back(std::move(*column));
+  }
+
+  /// Is the column an amount per instance, next to columns with totals of the region? Amounts of
+  /// one instance and of all never share a column: cell() leaves the latter out.
+  [[nodiscard]] bool is_per_instance(const ColumnView& column, const std::string& name) const {
+    constexpr std::string_view kAmounts[] = {"ns", "byte", "FLOP", "count", "J"};
+    if (std::ranges::find(kAmounts, column.unit) == std::end(kAmounts)) return false;
+    const auto is_of_all_instances = [&](const Region& region) {
+      const auto metric = region.metrics.find(name);
+      return metric != region.metrics.end() && metric->second.of_all;
+    };
+    const auto is_of_one_instance = [&](const Region& region) {
+      const auto metric = region.metrics.find(name);
+      if (metric == region.metrics.end()) return false;
+      return metric->second.absent.empty() && !metric->second.of_all;
+    };
+    return !any(is_of_all_instances) || any(is_of_one_instance);
+  }
+
+  const model::Report& report_;
+  std::vector<ColumnView> columns_;
+};
 
 }  // namespace
 
 std::vector<std::string> device_texts(const model::Report& report) {
-  // Processes see the same GPU: its UUID tells, else how many of a kind one process has.
-  struct Kind {
+  struct DeviceModel {
     std::string name;
     std::set<std::string> uuids;
-    std::map<std::uint32_t, std::size_t> by_process;
+    std::map<std::uint32_t, std::size_t> count_by_process;
   };
-  std::vector<Kind> kinds;
+  std::vector<DeviceModel> models;
   for (std::size_t i = 0; i < report.devices.size(); ++i) {
-    const model::Device& device = report.devices[i];
-    std::string name = i < report.device_names.size() ? report.device_names[i] : std::string();
-    if (name.empty() && device.compute_major > 0)
-      name =
-          fmt::format("GPU (compute capability {}.{})", device.compute_major, device.compute_minor);
+    const std::string name = device_name(report, i);
     if (name.empty()) continue;
-    auto kind = std::find_if(kinds.begin(), kinds.end(),
-                             [&](const Kind& known) { return known.name == name; });
-    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, {}, {}});
+    auto found = std::ranges::find(models, name, &DeviceModel::name);
+    if (found == models.end()) found = models.insert(models.end(), {name, {}, {}});
     if (i < report.device_uuids.size() && !report.device_uuids[i].empty())
-      kind->uuids.insert(report.device_uuids[i]);
-    ++kind->by_process[device.process];
+      found->uuids.insert(report.device_uuids[i]);
+    ++found->count_by_process[report.devices[i].process];
   }
-  const bool named = std::any_of(report.device_names.begin(), report.device_names.end(),
-                                 [](const std::string& name) { return !name.empty(); });
+  const bool has_names = std::ranges::any_of(report.device_names,
+                                             [](const std::string& name) { return !name.empty(); });
   std::vector<std::string> texts;
-  for (const Kind& kind : kinds) {
-    if (named && kind.name.starts_with("GPU ("))
-      continue;  // the same ones, seen by a tool that prints no names
-    std::size_t count = kind.uuids.size();
-    for (const auto& [process, of_process] : kind.by_process) count = std::max(count, of_process);
-    texts.push_back(count > 1 ? fmt::format("{}x {}", count, kind.name) : kind.name);
+  for (const DeviceModel& gpu : models) {
+    // The same GPUs, listed by a tool that prints no names.
+    const bool is_repeated = has_names && gpu.name.starts_with("GPU (");
+    if (is_repeated) continue;
+    std::size_t count = gpu.uuids.size();
+    for (const auto& [process, process_count] : gpu.count_by_process)
+      count = std::max(count, process_count);
+    texts.push_back(count > 1 ? fmt::format("{}x {}", count, gpu.name) : gpu.name);
   }
   return texts;
 }
@@ -202,77 +309,13 @@ std::vector<std::string> value_names(const model::Report& report) {
 }
 
 base::Result<std::vector<ColumnView>> columns(const model::Report& report, const Style& style) {
-  std::vector<ColumnView> chosen;
+  if (style.columns.empty()) return DefaultColumns(report).choose(style.flat);
+  std::vector<ColumnView> requested;
   for (const std::string& name : style.columns) {
     auto column = TRY(column_of(report, name, 0, "--columns"));
-    chosen.push_back(std::move(column));
+    requested.push_back(std::move(column));
   }
-  if (!chosen.empty()) return chosen;
-  const auto add = [&](std::string_view tag, int importance) {  // of a measure
-    chosen.push_back(*column_of(report, tag, importance, ""));
-  };
-  const auto add_all = [&](std::span<const Choice> choices) {
-    for (const Choice& choice : choices) add(choice.tag, choice.importance);
-  };
-  chosen.push_back({std::string(kShareTag), "share", "ratio", 11});
-  const auto defaults = has_gpu(report) ? std::span<const Choice>(kGpuColumns)
-                                        : std::span<const Choice>(kNvtxColumns);
-  if (style.flat)  // what the list is in order of
-    for (const std::string_view tag : {"wall_ns.exclusive", "gpu.exclusive_kernel_ns"})
-      add(tag, 11);
-  for (const Choice& choice : defaults)
-    if (!style.flat || choice.tag != "wall_ns.exclusive") add(choice.tag, choice.importance);
-  const auto any = [&](auto has) {
-    return std::any_of(report.regions.begin(), report.regions.end(), has);
-  };
-  if (any([](const Region& region) { return region.ranks.has_value(); })) {
-    add_all(kRankColumns);
-    add(kSlowestTag, 8);
-    if (any([](const Region& region) { return region.communication.has_value(); }))
-      add_all(kCommunicationColumns);
-  } else if (any([](const Region& region) {
-               return region.across && !region.across->of_threads;
-             })) {
-    add_all(kProcessColumns);
-  }
-  const auto has_memory = [](const Region& region) { return region.memory.has_value(); };
-  if (any(has_memory)) add_all(kMemoryColumns);
-  if (any([](const Region& region) { return region.wall.profiler_ns > 0; }))
-    add("wall_ns.profiler", 7);
-  // Who asked for metrics wants to see them: before kernels and the slowest, after what the rest
-  // means nothing without.
-  for (std::size_t i = 0; i < report.metric_columns.size() && i < kMostMetricColumns; ++i) {
-    auto column =
-        column_of(report, "metrics." + report.metric_columns[i].name, i < 2 ? 7 : 5, "--columns");
-    if (!column) continue;  // no region has it
-    column->title = base::printable(report.metric_columns[i].title);
-    // Beside totals of the region.
-    constexpr std::string_view kAmounts[] = {"ns", "byte", "FLOP", "count", "J"};
-    const bool amount = std::ranges::find(kAmounts, column->unit) != std::end(kAmounts);
-    const auto of_all = [&](const Region& region) {
-      const auto metric = region.metrics.find(report.metric_columns[i].name);
-      return metric != region.metrics.end() && metric->second.of_all;
-    };
-    // Amounts of one instance and of all never share a column (cell() leaves the latter out of the
-    // former).
-    const auto of_one = [&](const Region& region) {
-      const auto metric = region.metrics.find(report.metric_columns[i].name);
-      return metric != region.metrics.end() && metric->second.absent.empty() &&
-             !metric->second.of_all;
-    };
-    if (amount && (!any(of_all) || any(of_one)) &&
-        column->title.size() + kEach.size() <= kLongTitle)
-      column->title += kEach;
-    chosen.push_back(std::move(*column));
-  }
-  for (const std::string_view tag :
-       {"utilization.executed", "utilization.useful", "utilization.bandwidth"}) {
-    if (any([&](const Region& region) { return model::value_of(region, tag).has_value(); }))
-      add(tag, 6);
-  }
-  if (any([](const Region& region) { return region.bound && region.bound->kind != "unknown"; }))
-    add(kBoundTag, 9);
-  return chosen;
+  return requested;
 }
 
 base::Result<void> check_values(const Style& style, MetricNames metrics) {
@@ -306,59 +349,71 @@ base::Result<std::string> sort_tag(const model::Report& report, const Style& sty
 std::vector<ScopeView> all_scopes(const model::Report& report) {
   std::vector<ScopeView> views;
   std::vector<std::uint32_t> row_of(report.regions.size(), model::kNone);
-  const Region* before = nullptr;
+  const Region* previous = nullptr;
   for (std::uint32_t id = 0; id < report.regions.size(); ++id) {
     const Region& region = report.regions[id];
-    if (before == nullptr || before->process != region.process || before->thread != region.thread)
-      views.push_back({scope_title(report, region), {}, 0});
-    before = &region;
-    const bool top = region.parent >= report.regions.size();
-    row_of[id] = static_cast<std::uint32_t>(views.back().rows.size());
-    views.back().rows.push_back({&region,
-                                 label_of(region, top ? nullptr : &report.regions[region.parent]),
-                                 region.depth, top ? model::kNone : row_of[region.parent], 1});
+    const bool is_same_scope = previous != nullptr && previous->process == region.process &&
+                               previous->thread == region.thread;
+    if (!is_same_scope) views.push_back({scope_title(report, region), {}, 0});
+    previous = &region;
+    std::vector<RowView>& rows = views.back().rows;
+    row_of[id] = static_cast<std::uint32_t>(rows.size());
+    const Region* parent = nullptr;
+    std::uint32_t parent_row = model::kNone;
+    if (region.parent < report.regions.size()) {
+      parent = &report.regions[region.parent];
+      parent_row = row_of[region.parent];
+    }
+    rows.push_back({&region, label_of(region, parent), region.depth, parent_row, 1});
   }
   return views;
 }
 
 void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort,
                  std::string_view cost) {
-  std::vector<RowView>& all = scope.rows;
-  std::vector<char> kept(all.size(), top == 0);
-  const auto value = [&](std::size_t i, std::string_view tag) {
-    return model::value_of(*all[i].region, tag).value_or(-1);
+  const std::vector<RowView>& rows = scope.rows;
+  const auto descending_by = [&](std::string_view tag) {
+    return [&rows, tag](std::size_t a, std::size_t b) {
+      return model::value_of(*rows[a].region, tag).value_or(-1) >
+             model::value_of(*rows[b].region, tag).value_or(-1);
+    };
   };
-  std::vector<std::size_t> order(all.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto a, auto b) { return value(a, cost) > value(b, cost); });
-  for (std::size_t i = 0; i < order.size() && i < top; ++i)
-    for (std::size_t at = order[i]; at < all.size() && kept[at] == 0; at = all[at].parent)
-      kept[at] = 1;
-  std::map<std::uint32_t, std::vector<std::size_t>> children;
-  for (std::size_t i = 0; i < all.size(); ++i) children[all[i].parent].push_back(i);
+  std::vector<char> is_kept(rows.size(), top == 0);
+  if (top > 0) {
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, descending_by(cost));
+    for (std::size_t i = 0; i < order.size() && i < top; ++i) {
+      // With the rows above it, up to one that is kept already.
+      for (std::size_t row = order[i]; row < rows.size() && is_kept[row] == 0;
+           row = rows[row].parent)
+        is_kept[row] = 1;
+    }
+  }
+  std::map<std::uint32_t, std::vector<std::size_t>> children_of;
+  for (std::size_t row = 0; row < rows.size(); ++row) children_of[rows[row].parent].push_back(row);
   if (!sort.empty()) {
-    for (auto& [parent, list] : children)
-      std::stable_sort(list.begin(), list.end(),
-                       [&](auto a, auto b) { return value(a, sort) > value(b, sort); });
+    for (auto& [parent, children] : children_of)
+      std::ranges::stable_sort(children, descending_by(sort));
   }
   std::vector<RowView> chosen;
-  std::vector<std::size_t> pending;  // a stack of our own: a path may be thousands of levels deep
-  const auto push = [&](std::uint32_t parent) {
-    if (const auto found = children.find(parent); found != children.end())
-      pending.insert(pending.end(), found->second.rbegin(), found->second.rend());
+  std::vector<std::size_t> pending;  // no recursion: a path may be thousands of levels deep
+  const auto push_children = [&](std::uint32_t parent) {
+    if (const auto children = children_of.find(parent); children != children_of.end())
+      pending.insert(pending.end(), children->second.rbegin(), children->second.rend());
   };
-  push(model::kNone);
+  push_children(model::kNone);
   while (!pending.empty()) {
-    const std::size_t i = pending.back();
+    const std::size_t row = pending.back();
     pending.pop_back();
-    push(static_cast<std::uint32_t>(i));
-    if (kept[i] != 0 && (depth == 0 || all[i].depth < static_cast<std::size_t>(depth)))
-      chosen.push_back(all[i]);
+    push_children(static_cast<std::uint32_t>(row));
+    const bool is_too_deep = depth > 0 && rows[row].depth >= static_cast<std::size_t>(depth);
+    if (is_kept[row] != 0 && !is_too_deep)
+      chosen.push_back(rows[row]);
     else
-      scope.hidden += all[i].stands_for;
+      scope.hidden += rows[row].regions;
   }
-  all = std::move(chosen);
+  scope.rows = std::move(chosen);
 }
 
 base::Result<std::vector<ScopeView>> scopes(const model::Report& report, const Style& style) {
@@ -379,44 +434,53 @@ std::string format_value(double value, std::string_view unit) {
 }
 
 std::string format_utilization(double share) {
-  const double size = std::fabs(share) * 100;
-  if (!(size > 0 && size < 0.05)) return base::format_share(share);
-  return fmt::format("{:.{}f} %", share * 100,
-                     std::min(12, static_cast<int>(std::ceil(-std::log10(size)))));
+  const double percent = std::fabs(share) * 100;
+  const bool would_print_as_zero = percent > 0 && percent < 0.05;
+  if (!would_print_as_zero) return base::format_share(share);
+  const int digits = static_cast<int>(std::ceil(-std::log10(percent)));
+  return fmt::format("{:.{}f} %", share * 100, std::min(12, digits));
 }
 
-/// GPU work belongs to the range that launched it and may outlast it, or run on several GPUs: above
-/// 1 it is no share of the range's time.
+/// A share up to 100 %, then a factor. GPU work belongs to the range that launched it, may outlast
+/// the range and may run on several GPUs: above 1 it is not a share of the range's time.
 std::string format_busy(double share) {
   if (share < 1.0005) return base::format_share(share);
-  return share < 99.95 ? fmt::format("{:.{}f}x", share, share < 9.995 ? 2 : 1)
-                       : base::format_count(std::llround(std::min(share, 1e15))) + "x";
+  if (share < 9.995) return fmt::format("{:.2f}x", share);
+  if (share < 99.95) return fmt::format("{:.1f}x", share);
+  return base::format_count(std::llround(std::min(share, 1e15))) + "x";
+}
+
+std::string slowest_rank_text(const Region& region) {
+  if (!region.ranks) return "-";
+  const auto& ranks = *region.ranks;
+  return fmt::format("rank {}, {} of {}", ranks.slowest, base::format_count(ranks.slowest_in),
+                     base::format_count(ranks.compared));
+}
+
+/// The metric that the column shows, or null.
+const model::Metric* metric_of(const Region& region, const ColumnView& column) {
+  if (!column.tag.starts_with(kMetricPrefix)) return nullptr;
+  const auto found = region.metrics.find(column.tag.substr(kMetricPrefix.size()));
+  return found == region.metrics.end() ? nullptr : &found->second;
 }
 
 std::string cell(const Region& region, const ColumnView& column) {
-  if (column.tag == kSlowestTag)
-    return region.ranks ? fmt::format("rank {}, {} of {}", region.ranks->slowest,
-                                      base::format_count(region.ranks->slowest_in),
-                                      base::format_count(region.ranks->compared))
-                        : "-";
+  if (column.tag == kSlowestTag) return slowest_rank_text(region);
   if (column.tag == kBoundTag) return region.bound ? base::printable(region.bound->kind) : "-";
   const auto value = model::value_of(region, column.tag);
-  if (value && column.tag.starts_with("utilization.")) return format_utilization(*value);
   if (!value) return "-";
+  if (column.tag.starts_with("utilization.")) return format_utilization(*value);
   if (column.tag == "gpu.busy_share") return format_busy(*value);
-  const bool estimated = region.module && column.tag.starts_with("wall_ns.");
-  const std::string text = (estimated && *value > 0 ? "~" : "") + format_value(*value, column.unit);
-  // What was worked out from some for all is no number without its interval.
-  constexpr std::string_view kPrefix = "metrics.";
-  const auto metric = column.tag.starts_with(kPrefix)
-                          ? region.metrics.find(column.tag.substr(kPrefix.size()))
-                          : region.metrics.end();
-  if (metric == region.metrics.end()) return text;
-  if (metric->second.of_all && column.title.ends_with(kEach)) return "-";
-  if (*value <= 0) return text;
-  const model::Metric& one = metric->second;
-  if (one.source.find(" energy / ") == std::string::npos) return text;
-  return fmt::format("{} ±{:.2g} %", text, 50 * (one.max - one.min) / *value);
+  std::string text = format_value(*value, column.unit);
+  const bool is_estimated = region.module && column.tag.starts_with("wall_ns.");
+  if (is_estimated && *value > 0) text.insert(0, "~");
+  const model::Metric* metric = metric_of(region, column);
+  if (metric == nullptr) return text;
+  if (metric->of_all && column.title.ends_with(kPerInstance)) return "-";
+  // Energy is extrapolated from some instances: it is shown with its interval.
+  const bool is_extrapolated = metric->source.find(" energy / ") != std::string::npos;
+  if (*value <= 0 || !is_extrapolated) return text;
+  return fmt::format("{} ±{:.2g} %", text, 50 * (metric->max - metric->min) / *value);
 }
 
 std::optional<double> share_of(const Region& region) {
@@ -427,20 +491,18 @@ std::optional<double> share_of(const Region& region) {
 std::string label_of(const Region& region, const Region* parent) {
   std::string label = region.path.empty() ? std::string("?") : base::printable(region.path.back());
   if (label.empty()) label = "\"\"";
-  if (region.module && parent != nullptr &&
-      parent->module) {  // below "model.layers.3 (Layer)" it is "mlp (Mlp)"
-    const std::string above = base::printable(parent->path.back());
-    const std::string path = above.substr(0, above.rfind(" (")) + ".";
-    if (label.starts_with(path)) label.erase(0, path.size());
+  if (region.module && parent != nullptr && parent->module) {
+    // Below "model.layers.3 (Layer)", "model.layers.3.mlp (Mlp)" is "mlp (Mlp)".
+    const std::string parent_label = base::printable(parent->path.back());
+    const std::string prefix = parent_label.substr(0, parent_label.rfind(" (")) + ".";
+    if (label.starts_with(prefix)) label.erase(0, prefix.size());
   }
   if (parent == nullptr && region.path.size() > 1) {
     for (std::size_t i = region.path.size() - 1; i-- > 0;)
       label = base::printable(region.path[i]) + " > " + label;
   }
-  if (!region.domain.empty() && (parent == nullptr || parent->domain != region.domain)) {
-    label.insert(0, "@");
-    label.insert(0, base::printable(region.domain));
-  }
+  const bool shows_domain = parent == nullptr || parent->domain != region.domain;
+  if (!region.domain.empty() && shows_domain) label.insert(0, base::printable(region.domain) + "@");
   if (region.kind == model::RangeKind::kStartEnd) label += model::kStartEndMark;
   return label;
 }
@@ -454,22 +516,23 @@ std::string_view copy_kind_name(model::CopyKind kind) {
                                          "host_to_array",   "array_to_host",   "array_to_array",
                                          "array_to_device", "device_to_array", "device_to_device",
                                          "host_to_host",    "peer_to_peer"};
-  const auto place = static_cast<std::size_t>(kind);
-  return kNames[place < std::size(kNames) ? place : 0];
+  const auto index = static_cast<std::size_t>(kind);
+  return kNames[index < std::size(kNames) ? index : 0];
 }
 
 std::string work_sentence(const model::GpuWork& work) {
-  std::string text;
-  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  std::vector<std::string> parts;
   if (work.kernels > 0)
-    add(base::counted(work.kernels, "kernel") + " (" + base::format_ns(work.kernel_ns) + ")");
+    parts.push_back(fmt::format("{} ({})", base::counted(work.kernels, "kernel"),
+                                base::format_ns(work.kernel_ns)));
   if (work.copies > 0)
-    add(fmt::format("{} ({}, {})", base::counted(work.copies, "copy"),
-                    base::format_bytes(work.copy_bytes), base::format_ns(work.copy_ns)));
-  if (work.memsets > 0) add(base::counted(work.memsets, "memset"));
-  if (work.graph_launches > 0) add(base::counted(work.graph_launches, "graph launch"));
-  if (!text.empty()) add("GPU busy " + base::format_ns(work.busy_ns));
-  return text;
+    parts.push_back(fmt::format("{} ({}, {})", base::counted(work.copies, "copy"),
+                                base::format_bytes(work.copy_bytes),
+                                base::format_ns(work.copy_ns)));
+  if (work.memsets > 0) parts.push_back(base::counted(work.memsets, "memset"));
+  if (work.graph_launches > 0) parts.push_back(base::counted(work.graph_launches, "graph launch"));
+  if (!parts.empty()) parts.push_back("GPU busy " + base::format_ns(work.busy_ns));
+  return base::join(parts, ", ");
 }
 
 }  // namespace rangescope::report

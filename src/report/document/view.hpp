@@ -1,6 +1,6 @@
-// What a table shows of a report: which columns, which rows in which order, and each number as
-// people read it. Shared by the formats for people (terminal, Markdown); nothing is computed here,
-// only chosen and formatted.
+// What a table shows of a report: its columns, its rows and their order, and the text of each cell.
+// Shared by the formats for people (terminal, Markdown). It chooses and formats, and computes
+// nothing.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace rangescope::report {
 
-/// The only column that is a word: what bounds the region.
+/// Columns of text: what limits the region, and its slowest rank.
 inline constexpr std::string_view kBoundTag = "bound";
 inline constexpr std::string_view kSlowestTag = "ranks.slowest";
 /// A column of the default table: the share of the run, else of all kernels' time, with a bar.
@@ -30,7 +30,7 @@ struct ColumnView {
   std::string tag;  ///< measure tag, metrics.<name>, or kBoundTag
   std::string title;
   std::string unit;    ///< base unit
-  int importance = 1;  ///< higher stays longer when the terminal is narrow
+  int importance = 1;  ///< a narrow terminal drops the lowest first
 };
 
 /// A row before it is chosen.
@@ -39,7 +39,7 @@ struct RowView {
   std::string label;  ///< the range's own name, printable; with its domain where the domain changes
   std::size_t depth = 0;
   std::uint32_t parent = model::kNone;  ///< index of another row
-  std::size_t stands_for = 1;           ///< regions
+  std::size_t regions = 1;              ///< how many it combines
   std::string siblings = {};            ///< " x32", the end of `label`
 };
 
@@ -66,17 +66,22 @@ std::vector<std::string> remove_absent_metrics(const model::Report& report, Styl
 [[nodiscard]] base::Result<std::string> sort_tag(const model::Report& report, const Style& style);
 /// Every region of every scope.
 [[nodiscard]] std::vector<ScopeView> all_scopes(const model::Report& report);
-/// Siblings in tree order, or by `sort` with the largest first; `top` keeps the rows that cost most
-/// (by `cost`) and what is above them, 0 all.
+/// Keeps the `top` rows that cost most (by the measure `cost`) and the rows above them; all if
+/// `top` is 0. Siblings keep the order of the tree, or are sorted by the measure `sort`, largest
+/// first.
 void choose_rows(ScopeView& scope, int depth, std::size_t top, std::string_view sort,
                  std::string_view cost);
 /// The tables by style.sort, style.depth and style.top.
 [[nodiscard]] base::Result<std::vector<ScopeView>> scopes(const model::Report& report,
                                                           const Style& style);
 
+/// Is it known what limits the region or kernel?
+[[nodiscard]] inline bool has_limiter(const base::Held<model::Bound>& bound) {
+  return bound && bound->kind != "unknown";
+}
 /// The share of the run's duration; without a timeline that of all kernels' time.
 [[nodiscard]] std::optional<double> share_of(const model::Region& region);
-/// Columns of the terminal: longer titles push others out of a table.
+/// In columns of the terminal. Longer titles would push other columns out of the table.
 inline constexpr std::size_t kLongTitle = 16;
 /// What lies outside every range, in tables and as a range for --cpu.
 inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
@@ -84,22 +89,22 @@ inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
 /// filter hid its parent.
 [[nodiscard]] std::string label_of(const model::Region& region, const model::Region* parent);
 
-/// "12.3 ms", "-" where the region has no such value.
+/// "12.3 ms"; "-" if the region has no such value.
 [[nodiscard]] std::string cell(const model::Region& region, const ColumnView& column);
-/// A value of that base unit for people.
+/// A value in the base unit `unit`, as people read it.
 [[nodiscard]] std::string format_value(double value, std::string_view unit);
-/// A share of what the GPU can do: one that is not 0 has a digit ("0.0004 %").
+/// A share of the GPU's peak, with enough digits that only 0 prints as 0 ("0.0004 %").
 [[nodiscard]] std::string format_utilization(double share);
 
-/// The GPUs as people name them: "NVIDIA H200", "8x NVIDIA H100", each kind once. As many as one
-/// process saw, since every process lists its own. Without a name "GPU (compute capability 9.0)";
-/// nothing where not even that is known.
+/// The GPUs, each model once: "NVIDIA H200", "8x NVIDIA H100". Every process lists its GPUs, so
+/// GPUs without a UUID are counted by the process that saw most. A GPU without a name is "GPU
+/// (compute capability 9.0)"; without that too it is left out.
 [[nodiscard]] std::vector<std::string> device_texts(const model::Report& report);
 
-/// The pid of a process by its index, as far as the report has it.
+/// The pid of the process with that index, if the report has it.
 [[nodiscard]] std::optional<std::uint32_t> pid_of(const model::Report& report,
                                                   std::optional<std::uint32_t> process);
-/// An index; nothing for none.
+/// The index; nothing for kNone.
 [[nodiscard]] inline std::optional<std::uint32_t> indexed(std::uint32_t index) {
   return index == model::kNone ? std::nullopt : std::optional(index);
 }
@@ -109,7 +114,7 @@ inline constexpr const char* kOutsideRanges = model::kOutsideRanges.data();
 [[nodiscard]] std::string_view kind_name(model::RangeKind kind);      ///< "push_pop", "start_end"
 [[nodiscard]] std::string_view copy_kind_name(model::CopyKind kind);  ///< "host_to_device", ...
 
-/// "gpu_kernels 12 of 3 kinds, ..." of work outside every range, empty where there was none.
+/// "12 kernels (3.4 ms), 2 copies (1 MiB, 80 us), GPU busy 3.5 ms"; empty without work.
 [[nodiscard]] std::string work_sentence(const model::GpuWork& work);
 
 }  // namespace rangescope::report

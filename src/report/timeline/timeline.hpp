@@ -1,10 +1,10 @@
-// Lanes of a timeline: what every thread did and what ran on every stream, in order of time, laid
-// out so that nothing crosses. Shared by the formats that draw one (HTML, Perfetto).
+// Lanes of a timeline: the items of each thread and each stream in order of time, laid out so that
+// none crosses another. Shared by the formats that draw a timeline (HTML, Perfetto).
 //
-// Costs one 32-bit index for each range, call and piece of GPU work; items themselves are made
-// while they are visited. A lane has one or more *tracks*. In a track, items nest: each lies within
-// the one below it or after it. An item that would cross (push/pop ranges of two domains, start/end
-// ranges, two kernels of one stream) goes to the next track.
+// Needs memory for one 32-bit index for each range, call and piece of GPU work; items are made
+// while they are visited. A lane has one or more *tracks*. In a track, items nest: each is within
+// the one below it or after it. An item that would cross another one (push/pop ranges of two
+// domains, start/end ranges, two kernels of one stream) goes to the next track.
 #pragma once
 
 #include <cmath>
@@ -24,12 +24,11 @@ enum class ItemKind : std::uint8_t { kRange, kCall, kKernel, kCopy, kMemset, kGr
 
 struct TimelineItem {
   std::int64_t start_ns = 0;  ///< session clock
-  std::int64_t end_ns =
-      0;  ///< never before start; an open one ends with the session, and `open` is set
-  std::uint32_t index = 0;  ///< into the session's vector of that kind
+  std::int64_t end_ns = 0;    ///< not before the start; that of an open range is the session's end
+  std::uint32_t index = 0;    ///< into the session's vector of that kind
   std::uint32_t launch = model::kNone;
   ItemKind kind = ItemKind::kRange;
-  bool open = false;        ///< the recording does not say when it ended
+  bool open = false;        ///< without a recorded end
   std::uint32_t track = 0;  ///< within the lane
   std::uint32_t depth = 0;  ///< within the track
 };
@@ -39,19 +38,18 @@ struct TimelineLane {
   std::uint32_t thread = model::kNone;  ///< index into Session::threads, or
   std::uint32_t stream = model::kNone;  ///< index into Session::streams
   std::uint64_t items = 0;
-  std::vector<std::uint32_t> depths;  ///< of each track: how deep it gets, at least 1
+  std::vector<std::uint32_t> depths;  ///< levels of each track, at least 1
   [[nodiscard]] bool is_stream() const { return stream != model::kNone; }
 };
 
 class Timeline {
  public:
-  /// O(n) for what is recorded in order, O(n log n) else. Keeps a reference to the session.
+  /// O(n) if records are in order, else O(n log n). Keeps a reference to the session.
   explicit Timeline(const model::Session& session);
 
-  /// Threads of a process, then its streams, process by process; only those on which something
-  /// happened.
+  /// Threads of a process, then its streams, process by process; only lanes with items.
   [[nodiscard]] const std::vector<TimelineLane>& lanes() const { return lanes_; }
-  /// The lane of a thread, kNone where it has none.
+  /// The lane of a thread, or kNone.
   [[nodiscard]] std::uint32_t lane_of_thread(std::uint32_t thread) const {
     return thread < lane_of_thread_.size() ? lane_of_thread_[thread] : model::kNone;
   }
@@ -60,14 +58,13 @@ class Timeline {
 
   /// "thread 12 worker", "GPU 0 stream 7"
   [[nodiscard]] std::string title(const TimelineLane& lane) const;
-  /// The name of an item: of the range, the API call, the kernel (demangled), or what was copied
-  /// where.
+  /// The name of the range, the API call or the kernel (demangled); "copy host to device".
   [[nodiscard]] std::string name(const TimelineItem& item) const;
-  /// The same as an id of the session's strings; 0 where name() makes it up.
+  /// The same as an id of the session's strings; 0 if name() makes the text.
   [[nodiscard]] model::StringId name_id(const TimelineItem& item) const;
 
  private:
-  // The indexes of one vector, grouped by lane key (thread or stream) and sorted by start time.
+  // Indices of records, grouped by thread or stream and sorted by start.
   struct Groups {
     std::vector<std::uint64_t> first;
     std::vector<std::uint32_t> items;
@@ -76,7 +73,7 @@ class Timeline {
     }
   };
   template <class T, class Key>
-  static Groups group(const std::vector<T>& all, std::size_t keys, Key key);
+  static Groups group(const std::vector<T>& items, std::size_t keys, Key key);
   [[nodiscard]] TimelineItem item(ItemKind kind, std::uint32_t index) const;
 
   const model::Session& session_;
@@ -89,15 +86,15 @@ class Timeline {
 struct SampleTrack {
   const model::SampleStream* stream = nullptr;
   const model::SampledMetric* metric = nullptr;
-  std::int64_t offset_ns = 0;  ///< to the stream's times: they are the session's then
+  std::int64_t offset_ns = 0;  ///< from the stream's clock to the session's
   std::string title;           ///< "GPU 0 dram_read_bytes"
   std::string unit;            ///< of value(): amounts are rates, "byte/s", "W"
 
-  /// NaN where nothing was read.
+  /// NaN without a reading.
   [[nodiscard]] double value(std::size_t sample) const;
 
-  /// Calls visit(time on the session's clock in ns, value) where the value is known and differs
-  /// from the one before.
+  /// Calls visit(time on the session's clock in ns, value) for each known value that differs from
+  /// the previous one.
   template <class Visit>
   void changes(Visit visit) const {
     double last = std::numeric_limits<double>::quiet_NaN();
@@ -110,8 +107,7 @@ struct SampleTrack {
   }
 };
 
-/// Tracks of every device that was sampled and used; nothing where the report was made of other
-/// input.
+/// Tracks of every device of Report::sampled.
 [[nodiscard]] std::vector<SampleTrack> sample_tracks(const model::Report& report,
                                                      const model::Session& session);
 

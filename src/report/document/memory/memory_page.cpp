@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/text.hpp"
@@ -42,7 +43,7 @@ std::string peak_text(const DeviceMemory& memory) {
   return fmt::format("{} ({})", text, exactness(memory));
 }
 
-Grid parts_grid(const DeviceMemory& memory, std::size_t most) {
+Grid parts_grid(const DeviceMemory& memory, std::size_t max_parts) {
   Grid grid({{"at the peak", false, true}, {"whose", false}, {"bytes"}, {"share"}, {"blocks"}});
   const auto add = [&](const MemoryPart& part, std::size_t depth) {
     const double share = memory.peak_bytes > 0 ? part.bytes / memory.peak_bytes : 0;
@@ -57,18 +58,11 @@ Grid parts_grid(const DeviceMemory& memory, std::size_t most) {
               {base::format_count(part.blocks)}});
   };
   for (const MemoryPart& use : memory.uses) add(use, 0);
-  std::size_t left = most;
-  std::size_t left_out = 0;
-  for (const MemoryPart& part : memory.parts) {
-    if (left == 0) {
-      ++left_out;
-      continue;
-    }
-    --left;
-    add(part, 1);
-  }
-  if (left_out > 0)
-    grid.more = fmt::format("{} smaller parts are in -f json and -f html", left_out);
+  const std::size_t shown = std::min(max_parts, memory.parts.size());
+  for (std::size_t i = 0; i < shown; ++i) add(memory.parts[i], 1);
+  if (memory.parts.size() > shown)
+    grid.omitted =
+        fmt::format("{} smaller parts are in -f json and -f html", memory.parts.size() - shown);
   return grid;
 }
 
@@ -110,12 +104,12 @@ void write_device_memory(JsonWriter& json, const model::Report& report,
 
 }  // namespace
 
-std::vector<Section> memory_sections(const model::Report& report, std::size_t most) {
+std::vector<Section> memory_sections(const model::Report& report, std::size_t max_parts) {
   std::vector<Section> sections;
   for (const DeviceMemory& memory : report.memory) {
     Section& section = sections.emplace_back(Section{title_of(report, memory)});
     section.add({.text = peak_text(memory)});
-    section.add(parts_grid(memory, most));
+    section.add(parts_grid(memory, max_parts));
   }
   return sections;
 }

@@ -8,28 +8,40 @@
 namespace rangescope::report {
 namespace {
 
-/// What was measured outside every range: no region, so that only its name and its counters are
-/// known.
-void results_row(Sink& sink, const model::KernelMetrics& result,
-                 const std::vector<ColumnView>& values, bool verdict) {
-  std::vector<std::string> fields{"", "", "", "", "", "", "result", "", csv_field(result.name), ""};
-  for (const ColumnView& value : values) {
-    const std::string_view metric = value.tag;
-    constexpr std::string_view kMetrics = "metrics.";
-    const auto found = metric.starts_with(kMetrics)
-                           ? result.metrics.find(std::string(metric.substr(kMetrics.size())))
-                           : result.metrics.end();
-    const bool known = found != result.metrics.end() && found->second.absent.empty();
-    fields.push_back(known ? csv_number(found->second.value) : std::string());
-  }
-  if (verdict) fields.emplace_back();
-  csv_row(sink, fields);
+/// The columns before the values.
+constexpr std::string_view kCsvColumns[] = {"id",     "parent", "process", "pid",  "thread",
+                                            "domain", "kind",   "depth",   "name", "path"};
+constexpr std::size_t kKindColumn = 6, kNameColumn = 8;
+
+/// A row that is not a region.
+std::vector<std::string> row_of_kind(const char* kind, const std::string& name) {
+  std::vector<std::string> fields(std::size(kCsvColumns));
+  fields[kKindColumn] = kind;
+  fields[kNameColumn] = csv_field(name);
+  return fields;
 }
 
-std::string said_of(const model::Report& report, std::uint32_t region) {
+/// Counters of a kernel outside every range: only its name and its metrics are known.
+std::vector<std::string> result_fields(const model::KernelMetrics& result,
+                                       const std::vector<ColumnView>& columns) {
+  constexpr std::string_view kMetrics = "metrics.";
+  std::vector<std::string> fields = row_of_kind("result", result.name);
+  for (const ColumnView& column : columns) {
+    std::string value;
+    if (column.tag.starts_with(kMetrics)) {
+      const auto metric = result.metrics.find(column.tag.substr(kMetrics.size()));
+      const bool has_value = metric != result.metrics.end() && metric->second.absent.empty();
+      if (has_value) value = csv_number(metric->second.value);
+    }
+    fields.push_back(std::move(value));
+  }
+  return fields;
+}
+
+std::string verdicts_of(const model::Report& report, std::uint32_t region) {
   std::vector<std::string> texts;
-  for (const model::Verdict& one : report.verdict)
-    if (one.region == region) texts.push_back(one.text);
+  for (const model::Verdict& verdict : report.verdict)
+    if (verdict.region == region) texts.push_back(verdict.text);
   return base::join(texts, "; ");
 }
 
@@ -37,54 +49,58 @@ std::string text_of(std::optional<std::uint32_t> number) {
   return number ? std::to_string(*number) : std::string();
 }
 
+std::vector<std::string> region_fields(const model::Report& report, const model::Region& region,
+                                       const std::vector<ColumnView>& columns) {
+  std::vector<std::string> fields = {std::to_string(region.id),
+                                     text_of(indexed(region.parent)),
+                                     text_of(region.process),
+                                     text_of(pid_of(report, region.process)),
+                                     text_of(region.thread),
+                                     csv_field(region.domain),
+                                     std::string(kind_name(region.kind)),
+                                     std::to_string(region.depth),
+                                     csv_field(region.path.empty() ? "" : region.path.back()),
+                                     csv_field(model::path_text(region))};
+  for (const ColumnView& column : columns) {
+    const bool is_text = column.tag == kBoundTag || column.tag == kSlowestTag;
+    fields.push_back(is_text ? csv_field(cell(region, column))
+                             : csv_number(model::value_of(region, column.tag)));
+  }
+  return fields;
+}
+
 }  // namespace
 
 base::Result<void> export_csv(const model::Report& report, const model::Session*,
                               const Style& style, Sink& sink) {
+  // Without --columns: every value, and a last column with the region's verdicts.
+  const bool has_verdicts = style.columns.empty();
   std::vector<ColumnView> values;
-  if (style.columns.empty()) {
+  if (has_verdicts) {
     for (const std::string& name : value_names(report)) values.push_back({name, name, {}, 0});
   } else {
     values = TRY(columns(report, style));
   }
   auto views = TRY(scopes(report, style));
-  std::vector<std::string> fields = {"id",     "parent", "process", "pid",  "thread",
-                                     "domain", "kind",   "depth",   "name", "path"};
-  for (const ColumnView& value : values) fields.push_back(csv_field(value.tag));
-  const bool verdict = style.columns.empty();  // the last column: the region's verdicts
-  if (verdict) fields.emplace_back("verdict");
-  csv_row(sink, fields);
+  const auto write_row = [&](std::vector<std::string> fields, const std::string& verdict) {
+    if (has_verdicts) fields.push_back(csv_field(verdict));
+    csv_row(sink, fields);
+  };
+  std::vector<std::string> heads(std::begin(kCsvColumns), std::end(kCsvColumns));
+  for (const ColumnView& value : values) heads.push_back(csv_field(value.tag));
+  write_row(heads, "verdict");
   for (const ScopeView& scope : views) {
-    for (const RowView& shown : scope.rows) {
-      const model::Region& region = *shown.region;
-      fields = {std::to_string(region.id),
-                text_of(indexed(region.parent)),
-                text_of(region.process),
-                text_of(pid_of(report, region.process)),
-                text_of(region.thread),
-                csv_field(region.domain),
-                std::string(kind_name(region.kind)),
-                std::to_string(region.depth),
-                csv_field(region.path.empty() ? "" : region.path.back()),
-                csv_field(model::path_text(region))};
-      for (const ColumnView& value : values) {
-        const bool word = value.tag == kBoundTag || value.tag == kSlowestTag;
-        fields.push_back(word ? csv_field(cell(region, value))
-                              : csv_number(model::value_of(region, value.tag)));
-      }
-      if (verdict) fields.push_back(csv_field(said_of(report, region.id)));
-      csv_row(sink, fields);
-    }
+    for (const RowView& row : scope.rows)
+      write_row(region_fields(report, *row.region, values), verdicts_of(report, row.region->id));
   }
   for (const model::KernelMetrics& result : report.unattributed_results)
-    results_row(sink, result, values, verdict);
-  for (const model::Verdict& one : report.verdict) {  // of the run, or of a kernel
-    if (!verdict || one.region) continue;
-    fields.assign(10 + values.size(), "");
-    fields[6] = "verdict";
-    fields[8] = csv_field(one.path);
-    fields.push_back(csv_field(one.text));
-    csv_row(sink, fields);
+    write_row(result_fields(result, values), "");
+  if (!has_verdicts) return {};
+  for (const model::Verdict& verdict : report.verdict) {  // those of the run or a kernel
+    if (verdict.region) continue;
+    std::vector<std::string> fields = row_of_kind("verdict", verdict.path);
+    fields.resize(heads.size());
+    write_row(std::move(fields), verdict.text);
   }
   return {};
 }

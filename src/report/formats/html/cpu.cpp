@@ -19,8 +19,8 @@ void page_counts(JsonWriter& json, std::string_view name, const std::vector<Flam
 void write_html_cpu(const model::Report& report, const model::Session& session, JsonWriter& json) {
   const Flame flame = flame_of(report, session);
   if (flame.nodes.empty()) return json.null();
-  const auto part = [&](const model::CpuPart& one) {
-    json.line_array(one.kind, one.name, one.ns, one.gpu_idle_ns);
+  const auto write_part = [&](const model::CpuPart& part) {
+    json.line_array(part.kind, part.name, part.ns, part.gpu_idle_ns);
   };
   json.open_line_object();
   json.fields("interval_ns", session.cpu.interval_ns, "shortened", flame.shortened);
@@ -29,27 +29,28 @@ void write_html_cpu(const model::Report& report, const model::Session& session, 
     json.line_array(name.text, static_cast<int>(name.sort), name.module);
   json.close();
   json.open_line_array("nodes");
-  for (std::size_t n = 0; n < flame.nodes.size(); ++n) {
-    const Flame::Node& node = flame.nodes[n];
-    json.value(node.parent == model::kNone ? 0 : n - node.parent);
+  for (std::size_t i = 0; i < flame.nodes.size(); ++i) {
+    const Flame::Node& node = flame.nodes[i];
+    json.value(node.parent == model::kNone ? 0 : i - node.parent);
     json.value(node.name);
   }
   json.close();
   json.open_line_array("regions");
-  for (std::size_t r = 0; r < report.regions.size(); ++r) {
-    const model::Region& region = report.regions[r];
+  for (std::size_t i = 0; i < report.regions.size(); ++i) {
+    constexpr std::size_t kMaxParts = 12;
+    const model::Region& region = report.regions[i];
     if (!region.cpu) continue;
+    const model::CpuWork& cpu = *region.cpu;
     json.open_line_object();
-    json.fields("id", region.id, "samples", region.cpu->samples);
+    json.fields("id", region.id, "samples", cpu.samples);
     json.open_line_array("split");
-    for (const auto* one :
-         {&region.cpu->python, &region.cpu->native, &region.cpu->cuda, &region.cpu->waiting})
-      part(*one);
+    for (const model::CpuPart* part : {&cpu.python, &cpu.native, &cpu.cuda, &cpu.waiting})
+      write_part(*part);
     json.close();
     json.open_line_array("parts");
-    for (std::size_t i = 0; i < region.cpu->parts.size() && i < 12; ++i) part(region.cpu->parts[i]);
+    for (std::size_t k = 0; k < cpu.parts.size() && k < kMaxParts; ++k) write_part(cpu.parts[k]);
     json.close();
-    page_counts(json, "stacks", flame.regions[r]);
+    page_counts(json, "stacks", flame.regions[i]);
     json.close();
   }
   json.close();

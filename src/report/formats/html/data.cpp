@@ -24,10 +24,10 @@ namespace {
 
 using model::Region;
 
-constexpr std::size_t kMostProgramRows = 30;
+constexpr std::size_t kMaxProgramRows = 30;
 
-// Utilization is an object of its own, with its formula.
-bool has_its_own_place(const model::Measure& measure) {
+// Utilization is a separate object, with its formula.
+bool is_separate(const model::Measure& measure) {
   return measure.tag.starts_with("utilization.");
 }
 
@@ -35,69 +35,75 @@ bool is_sum(const model::Measure& measure) {
   return measure.tag.starts_with("gpu.") && model::adds_up(measure);
 }
 
-/// Of how many occurrences the sums of GPU work are, where the timeline was paused during others; 0
+/// The number of instances whose GPU work was recorded, if the timeline was paused during others; 0
 /// otherwise.
-std::int64_t counted_of(const Region& region) {
+std::int64_t partly_recorded(const Region& region) {
   if (!region.gpu || !region.gpu->partial || region.occurrences <= 0) return 0;
-  return region.gpu->recorded_occurrences < region.occurrences ? region.gpu->recorded_occurrences
-                                                               : 0;
+  const std::int64_t recorded = region.gpu->recorded_occurrences;
+  return recorded < region.occurrences ? recorded : 0;
 }
 
-void values(JsonWriter& json, std::string_view name, const Region& region) {
-  const std::int64_t counted = counted_of(region);
+/// The measures in the order of "measures". As in the terminal, sums of a part of the instances are
+/// per instance; outside ranges such sums mean nothing.
+void page_values(JsonWriter& json, std::string_view name, const Region& region) {
+  const std::int64_t recorded = partly_recorded(region);
   json.open_line_array(name);
   for (const model::Measure& measure : model::measures()) {
-    if (has_its_own_place(measure)) continue;
+    if (is_separate(measure)) continue;
     auto value = measure.get(region);
-    // As in the terminal: sums of part of the occurrences are those of one; outside ranges part of
-    // it is meaningless.
-    if (value && measure.tag.starts_with("gpu.") && region.gpu && region.gpu->partial) {
+    const bool is_partial = region.gpu && region.gpu->partial && measure.tag.starts_with("gpu.");
+    if (value && is_partial) {
       if (region.occurrences <= 0)
         value.reset();
-      else if (counted > 0 && is_sum(measure))
-        *value /= static_cast<double>(counted);
+      else if (recorded > 0 && is_sum(measure))
+        *value /= static_cast<double>(recorded);
     }
     json.value(value);
   }
   json.close();
 }
 
-/// Texts of a kernel's counters: the columns of its table behind those of every kernel.
-std::vector<std::string> counters_of(const std::vector<GridCell>& row) {
+/// The texts of a kernel's counters: the last columns of its row.
+std::vector<std::string> counter_texts(const std::vector<GridCell>& row) {
   std::vector<std::string> texts;
   for (std::size_t i = kKernelColumns; i < row.size(); ++i) texts.push_back(row[i].text);
   return texts;
 }
 
-/// `counted`: the table of the same rows with what counters say of each.
+void page_stalls(JsonWriter& json, const model::Report& report, const model::Stalls& stalls) {
+  json.open_line_object("stalls");
+  json.fields("samples", stalls.samples, "saves_ns", stalls.saves_ns);
+  std::vector<model::StallShare> reasons = stalls.reasons;
+  std::erase_if(reasons,
+                [](const model::StallShare& reason) { return !model::is_stall(reason.reason); });
+  json.line_objects("reasons", reasons, [&](const model::StallShare& reason) {
+    json.fields("reason", reason.reason, "share", reason.share);
+  });
+  json.line_objects("lines", stalls.lines, [&](const model::StallLine& line) {
+    json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason,
+                "reason_share", line.reason_share);
+    const std::string text = source_text(line, report.run.start_unix_ns);
+    if (!text.empty()) json.field("text", text);
+  });
+  json.close();
+}
+
+/// `counters`: a table of the same rows with their counters, or null.
 void page_kernel_rows(JsonWriter& json, const model::Report& report, std::string_view name,
-                      const std::vector<model::KernelRow>& rows, const Grid* counted = nullptr) {
+                      const std::vector<model::KernelRow>& rows, const Grid* counters = nullptr) {
+  const bool has_counters = counters != nullptr && counters->columns.size() > kKernelColumns;
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
+    const model::KernelShape& shape = row.shape;
+    const std::int64_t shared_bytes =
+        std::int64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
     json.fields("name", row.name, "short", row.label.empty() ? row.short_name : row.label, "calls",
                 row.calls, "total_ns", row.total_ns, "median_ns", row.duration_ns.median, "max_ns",
-                row.duration_ns.max, "share", row.share, "grid", row.shape.grid, "block",
-                row.shape.block, "registers", row.shape.registers_per_thread, "shared",
-                std::int64_t{row.shape.static_shared_bytes} + row.shape.dynamic_shared_bytes,
-                "shapes", row.shapes);
-    if (counted != nullptr && counted->columns.size() > kKernelColumns)
-      json.field("counters",
-                 counters_of(counted->rows[static_cast<std::size_t>(&row - rows.data())]));
-    if (!row.stalls) return;
-    json.open_line_object("stalls");
-    json.fields("samples", row.stalls->samples, "saves_ns", row.stalls->saves_ns);
-    std::vector<model::StallShare> reasons = row.stalls->reasons;
-    std::erase_if(reasons,
-                  [](const model::StallShare& each) { return !model::is_stall(each.reason); });
-    json.line_objects("reasons", reasons, [&](const model::StallShare& each) {
-      json.fields("reason", each.reason, "share", each.share);
-    });
-    json.line_objects("lines", row.stalls->lines, [&](const model::StallLine& line) {
-      json.fields("at", model::place_text(line), "share", line.share, "reason", line.reason,
-                  "reason_share", line.reason_share);
-      if (const std::string text = source_text(line, report.run.start_unix_ns); !text.empty())
-        json.field("text", text);
-    });
-    json.close();
+                row.duration_ns.max, "share", row.share);
+    json.fields("grid", shape.grid, "block", shape.block, "registers", shape.registers_per_thread,
+                "shared", shared_bytes, "shapes", row.shapes);
+    const auto index = static_cast<std::size_t>(&row - rows.data());
+    if (has_counters) json.field("counters", counter_texts(counters->rows[index]));
+    if (row.stalls) page_stalls(json, report, *row.stalls);
   });
 }
 
@@ -108,8 +114,8 @@ void page_region_object(JsonWriter& json, const model::Report& report, const Reg
   if (region.process) json.field("process", region.process);
   if (const auto pid = pid_of(report, region.process)) json.field("pid", pid);
   if (region.thread) json.field("thread", region.thread);
-  values(json, "v", region);
-  if (counted_of(region) > 0) json.field("each", true);
+  page_values(json, "v", region);
+  if (partly_recorded(region) > 0) json.field("each", true);
   if (region.gpu) {
     page_kernel_rows(json, report, "top", region.gpu->top_kernels);
     write_copies(json, "copies", region.gpu->copies_by_kind);
@@ -147,7 +153,7 @@ void page_kernel_points(JsonWriter& json, const model::Report& report) {
       });
 }
 
-// Where rows combine several regions: siblings whose names differ by a number only, and chains.
+// Rows that combine several regions: siblings whose names differ only by a number, and chains.
 void page_rows(JsonWriter& json, const model::Report& report) {
   if (!has_folded_rows(report)) return;
   json.line_objects("rows", shown_rows(report), [&](const ShownRow& shown) {
@@ -167,12 +173,12 @@ void page_rows(JsonWriter& json, const model::Report& report) {
   });
 }
 
-// Work that is no region's goes through the same measures.
-void work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWork>& gpu) {
+// GPU work that belongs to no region: a region around it gives it the same measures.
+void page_work(JsonWriter& json, std::string_view name, const base::Held<model::GpuWork>& gpu) {
   if (!gpu) return json.null_field(name);
-  Region holder;
-  holder.gpu = gpu;
-  values(json, name, holder);
+  Region region;
+  region.gpu = gpu;
+  page_values(json, name, region);
 }
 
 void page_prediction(JsonWriter& json, const model::PredictedTime& time) {
@@ -180,7 +186,7 @@ void page_prediction(JsonWriter& json, const model::PredictedTime& time) {
   json.fields("high", time.after_high_ns, "at_most", time.is_bound);
 }
 
-/// Of a cure the time of its range, with the interval that its saving leaves.
+/// The time of the range after a cure, with its interval.
 void page_outcome(JsonWriter& json, const model::Verdict& verdict) {
   if (!verdict.after || verdict.cure.empty()) return;
   const model::Outcome& outcome = *verdict.after;
@@ -216,16 +222,16 @@ void page_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
 }
 
 void page_verdicts(JsonWriter& json, const model::Report& report) {
-  std::set<std::string_view> told;
+  std::set<std::string_view> commands;
   json.line_objects("verdict", report.verdict, [&](const model::Verdict& verdict) {
-    // Each command once, and none that makes the page that is being read.
-    const bool again = verdict.next_is_page || !told.insert(verdict.next).second;
+    // Each command once, and not the one that writes this page.
+    const bool is_omitted = verdict.next_is_page || !commands.insert(verdict.next).second;
     const std::string advice = model::advice_for(verdict);
     json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity));
     json.fields("path", verdict.path, "region", verdict.region, "text", verdict.text);
     json.fields("try", advice, "saves", saving_text(report, verdict));
     if (verdict.saves_share) json.field("saves_share", *verdict.saves_share);
-    json.field("next", again ? std::string() : verdict.next);
+    json.field("next", is_omitted ? std::string() : verdict.next);
     page_outcome(json, verdict);
   });
 }
@@ -233,7 +239,7 @@ void page_verdicts(JsonWriter& json, const model::Report& report) {
 void page_measures(JsonWriter& json) {
   json.open_line_array("measures");
   for (const model::Measure& measure : model::measures()) {
-    if (has_its_own_place(measure)) continue;
+    if (is_separate(measure)) continue;
     json.open_line_object();
     json.fields("tag", measure.tag, "title", measure.title, "unit", model::unit_name(measure.unit),
                 "source", measure.source, "formula", measure.formula);
@@ -243,10 +249,10 @@ void page_measures(JsonWriter& json) {
   json.close();
 }
 
-/// Of a program without ranges: its functions, and what its threads wait for.
+/// For a program without ranges: its functions, and what its threads wait for.
 std::vector<Section> program_tables(const model::Report& report) {
   Style style;
-  style.top = kMostProgramRows;
+  style.top = kMaxProgramRows;
   std::vector<Section> sections = {own_function_section(report, style),
                                    wait_section(report, style)};
   std::erase_if(sections, [](const Section& section) { return section.blocks.empty(); });
@@ -272,16 +278,18 @@ void write_html_data(const model::Report& report, const model::Session* session,
   json.line_objects("regions", report.regions,
                     [&](const Region& region) { page_region_object(json, report, region); });
   page_rows(json, report);
-  const Grid counted = kernel_grids(report, report.kernels.size()).kernels;
+  const Grid counters = kernel_grids(report, report.kernels.size()).kernels;
   json.open_line_array("counter_heads");
-  for (std::size_t i = kKernelColumns; i < counted.columns.size(); ++i)
-    json.text(counted.columns[i].title);
+  for (std::size_t i = kKernelColumns; i < counters.columns.size(); ++i)
+    json.text(counters.columns[i].title);
   json.close();
-  page_kernel_rows(json, report, "kernels", report.kernels, &counted);
+  page_kernel_rows(json, report, "kernels", report.kernels, &counters);
   page_kernel_points(json, report);
-  work(json, "total", report.total);
-  work(json, "unattributed", report.unattributed);
-  json.field("outside_ns", report.outside ? std::optional(report.outside->wall_ns) : std::nullopt);
+  page_work(json, "total", report.total);
+  page_work(json, "unattributed", report.unattributed);
+  std::optional<double> outside_ns;
+  if (report.outside) outside_ns = report.outside->wall_ns;
+  json.field("outside_ns", outside_ns);
   write_losses(json, report.losses);
   write_findings(json, report.findings);
   json.field("notes", report.notes);

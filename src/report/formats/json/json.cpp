@@ -19,89 +19,91 @@ using model::Region;
 
 constexpr std::string_view kSchema = "rangescope.report/1";
 
-void spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
+void write_spread(JsonWriter& json, std::string_view name, const model::Spread& value) {
   json.line_object(name, "min", value.min, "median", value.median, "p95", value.p95, "max",
                    value.max, "mean", value.mean, "stddev", value.stddev);
 }
 
-// Every measure whose tag begins with `prefix`, a dot in the rest opening an object: the tags of
-// model/measure.hpp are the paths of this file.
-void measures(JsonWriter& json, const Region& region, std::string_view prefix) {
+// Every measure whose tag starts with `prefix`. A dot in the rest of the tag opens an object: the
+// tags of model/measure.hpp are the paths of this file.
+void write_measures(JsonWriter& json, const Region& region, std::string_view prefix) {
   std::string_view group;
   for (const model::Measure& measure : model::measures()) {
     if (!measure.tag.starts_with(prefix)) continue;
     std::string_view name = measure.tag.substr(prefix.size());
-    const auto dot = name.find('.');
-    const std::string_view wanted =
-        dot == std::string_view::npos ? std::string_view{} : name.substr(0, dot);
-    if (wanted != group) {
+    std::string_view group_of_measure;
+    if (const auto dot = name.find('.'); dot != std::string_view::npos) {
+      group_of_measure = name.substr(0, dot);
+      name.remove_prefix(dot + 1);
+    }
+    if (group_of_measure != group) {
       if (!group.empty()) json.close();
-      group = wanted;
+      group = group_of_measure;
       if (!group.empty()) json.open_line_object(group);
     }
-    if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
     json.field(name, measure.get(region));
   }
   if (!group.empty()) json.close();
 }
 
-void stalls(JsonWriter& json, const model::Stalls& of) {
+void write_stalls(JsonWriter& json, const model::Stalls& stalls) {
   json.open_line_object("stalls");
-  json.field("samples", of.samples);
-  json.line_objects("reasons", of.reasons, [&](const model::StallShare& each) {
-    json.fields("reason", each.reason, "share", each.share);
+  json.field("samples", stalls.samples);
+  json.line_objects("reasons", stalls.reasons, [&](const model::StallShare& reason) {
+    json.fields("reason", reason.reason, "share", reason.share);
   });
-  json.line_objects("lines", of.lines, [&](const model::StallLine& line) {
+  json.line_objects("lines", stalls.lines, [&](const model::StallLine& line) {
     json.fields("file", or_null(line.file), "line", or_null(line.line), "function", line.function,
                 "offset", line.offset, "share", line.share, "reason", line.reason, "reason_share",
                 line.reason_share);
   });
-  json.field("saves_at_most_ns", of.saves_ns);
+  json.field("saves_at_most_ns", stalls.saves_ns);
   json.close();
 }
 
-void kernel_rows(JsonWriter& json, std::string_view name,
-                 const std::vector<model::KernelRow>& rows) {
+void write_kernel_rows(JsonWriter& json, std::string_view name,
+                       const std::vector<model::KernelRow>& rows) {
   json.line_objects(name, rows, [&](const model::KernelRow& row) {
     json.fields("name", row.name, "short_name", row.short_name, "label", row.label, "calls",
                 row.calls, "total_ns", row.total_ns);
-    spread(json, "duration_ns", row.duration_ns);
+    write_spread(json, "duration_ns", row.duration_ns);
     json.fields("share", row.share, "grid", row.shape.grid, "block", row.shape.block, "cluster",
                 row.shape.cluster, "registers_per_thread", row.shape.registers_per_thread,
                 "static_shared_bytes", row.shape.static_shared_bytes, "dynamic_shared_bytes",
                 row.shape.dynamic_shared_bytes, "shapes", row.shapes, "nccl", row.nccl);
     if (!row.metrics.empty()) write_metrics(json, row.metrics);
-    if (row.stalls) stalls(json, *row.stalls);
+    if (row.stalls) write_stalls(json, *row.stalls);
   });
 }
 
-void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work,
-         const Region& region) {
+void write_gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work,
+               const Region& region) {
   if (!work) return json.null_field(name);
   json.open_object(name);
   json.fields("partial", work->partial, "recorded_occurrences", work->recorded_occurrences);
-  measures(json, region, "gpu.");
-  spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
-  spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
+  write_measures(json, region, "gpu.");
+  write_spread(json, "kernel_ns_per_occurrence", work->kernel_ns_per_occurrence);
+  write_spread(json, "busy_ns_per_occurrence", work->busy_ns_per_occurrence);
   write_copies(json, "copies_by_kind", work->copies_by_kind);
-  kernel_rows(json, "top_kernels", work->top_kernels);
+  write_kernel_rows(json, "top_kernels", work->top_kernels);
   json.close();
 }
 
-// Work that is no region's: it goes through the same measures.
-void gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work) {
-  Region holder;
-  holder.gpu = work;
-  gpu(json, name, work, holder);
+// GPU work that belongs to no region: a region around it gives it the same measures.
+void write_gpu(JsonWriter& json, std::string_view name, const base::Held<GpuWork>& work) {
+  Region region;
+  region.gpu = work;
+  write_gpu(json, name, work, region);
 }
 
-void place(JsonWriter& json, std::string_view name, const model::CodePlace& of) {
-  if (!of.known()) return json.null_field(name);
-  json.line_object(name, "function", of.name, "file", or_null(of.file), "line", or_null(of.line));
+void write_place(JsonWriter& json, std::string_view name, const model::CodePlace& place) {
+  if (!place.known()) return json.null_field(name);
+  json.line_object(name, "function", place.name, "file", or_null(place.file), "line",
+                   or_null(place.line));
 }
 
 /// Functions of the program's own files, with the time of the libraries that they call.
-void own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list) {
+void write_own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list) {
   if (list.empty()) return;
   json.line_objects("own_functions", list, [&](const model::CpuFunction& function) {
     json.fields("function", function.name, "file", or_null(function.file));
@@ -109,35 +111,35 @@ void own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list
   });
 }
 
-/// Nothing where no wait was recorded with its functions.
-void waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
+/// Nothing without waits.
+void write_waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
   if (list.empty()) return;
   json.objects("waits", list, [&](const model::CpuWaitRow& wait) {
     json.field("kind", name_of(wait.kind));
-    place(json, "place", wait.place);
+    write_place(json, "place", wait.place);
     json.fields("own", wait.own, "idle", wait.idle, "event_loop", wait.event_loop, "to_the_end",
                 wait.to_the_end);
     json.fields("count", wait.count, "threads", wait.threads);
     json.fields("total_ns", wait.total_ns, "blocked_ns", wait.blocked_ns);
-    place(json, "held_while_running", wait.meanwhile);
+    write_place(json, "held_while_running", wait.meanwhile);
   });
 }
 
-void cpu_functions(JsonWriter& json, std::string_view name,
-                   const std::vector<model::CpuFunction>& list) {
+void write_cpu_functions(JsonWriter& json, std::string_view name,
+                         const std::vector<model::CpuFunction>& list) {
   json.line_objects(name, list, [&](const model::CpuFunction& function) {
     json.fields("name", function.name, "file", or_null(function.file), "line",
                 or_null(function.line), "module", or_null(function.module), "python",
                 function.python, "self_ns", function.self_ns, "total_ns", function.total_ns);
     if (function.hot_line > 0) json.field("hot_line", function.hot_line);
-    if (function.caller.known()) place(json, "caller", function.caller);
+    if (function.caller.known()) write_place(json, "caller", function.caller);
   });
 }
 
-void cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work) {
+void write_cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWork>& work) {
   if (!work) return;
-  const auto split = [&](std::string_view which, double model::CpuPart::*value) {
-    json.open_line_object(which);
+  const auto split = [&](std::string_view name_of_split, double model::CpuPart::*value) {
+    json.open_line_object(name_of_split);
     for (const model::CpuPart* part : {&work->python, &work->native, &work->cuda, &work->waiting})
       json.field(part->kind, part->*value);
     json.close();
@@ -150,9 +152,9 @@ void cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWor
     json.fields("kind", part.kind, "name", part.name, "ns", part.ns, "gpu_idle_ns",
                 part.gpu_idle_ns);
   });
-  cpu_functions(json, "functions", work->functions);
-  cpu_functions(json, "callers", work->callers);
-  own_functions(json, work->own_functions);
+  write_cpu_functions(json, "functions", work->functions);
+  write_cpu_functions(json, "callers", work->callers);
+  write_own_functions(json, work->own_functions);
   if (!work->counters.empty())
     json.line_objects("counters", work->counters, [&](const model::CpuCounterSum& sum) {
       json.fields("name", sum.name, "count", sum.count, "deviation", sum.deviation, "records",
@@ -168,8 +170,8 @@ void cpu(JsonWriter& json, std::string_view name, const base::Held<model::CpuWor
   json.close();
 }
 
-// Nothing where nothing was sampled.
-void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
+// Nothing without samples.
+void write_sampled_devices(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
   if (list.empty()) return;
   json.objects("sampled", list, [&](const model::SampledDevice& device) {
     json.fields("source", device.source, "uuid", device.uuid, "name", device.name, "interval_ns",
@@ -184,8 +186,8 @@ void sampled(JsonWriter& json, const std::vector<model::SampledDevice>& list) {
   });
 }
 
-void counted_kernels(JsonWriter& json, std::string_view name,
-                     const std::vector<model::KernelMetrics>& kernels) {
+void write_kernel_metrics(JsonWriter& json, std::string_view name,
+                          const std::vector<model::KernelMetrics>& kernels) {
   json.objects(name, kernels, [&](const model::KernelMetrics& kernel) {
     json.fields("name", kernel.name, "ordinal", kernel.ordinal);
     write_metrics(json, kernel.metrics);
@@ -193,8 +195,8 @@ void counted_kernels(JsonWriter& json, std::string_view name,
   });
 }
 
-void operators(JsonWriter& json, std::string_view name, const std::vector<model::OperatorRow>& rows,
-               bool shapes) {
+void write_operators(JsonWriter& json, std::string_view name,
+                     const std::vector<model::OperatorRow>& rows, bool shapes) {
   json.line_objects(name, rows, [&](const model::OperatorRow& row) {
     json.field("name", row.name);
     if (shapes) json.field("shapes", row.shapes);
@@ -203,52 +205,55 @@ void operators(JsonWriter& json, std::string_view name, const std::vector<model:
   });
 }
 
-void samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list) {
+void write_samples(JsonWriter& json, const std::vector<model::OccurrenceSample>& list) {
   json.open_line_array("samples");
   for (const model::OccurrenceSample& sample : list)
     json.value(std::array{sample.at_ns, sample.wall_ns, sample.busy_ns});
   json.close();
 }
 
-void steady(JsonWriter& json, const Region& region) {
+void write_steady(JsonWriter& json, const Region& region) {
   if (!region.steady) return json.null_field("steady");
   json.open_object("steady");
   json.fields("occurrences", region.steady->occurrences, "left_out", region.steady->left_out,
               "left_out_ns", region.steady->left_out_ns);
-  spread(json, "wall_ns", region.steady->wall_ns);
+  write_spread(json, "wall_ns", region.steady->wall_ns);
   json.field("gpu_busy_share", region.steady->busy_share);
   json.close();
 }
 
-void across(JsonWriter& json, const model::Report& report, const Region& region) {
+void write_across(JsonWriter& json, const model::Report& report, const Region& region) {
   if (!region.across) return json.null_field("across");
-  const model::Across& value = *region.across;
-  const bool process = !value.of_threads && value.slowest < report.processes.size();
-  json.line_object("across", "of", value.of_threads ? "threads" : "processes", "parts", value.parts,
-                   "min_ns", value.min_ns, "mean_ns", value.mean_ns, "max_ns", value.max_ns,
-                   "imbalance", value.imbalance, "slowest",
-                   process ? report.processes[value.slowest].pid : value.slowest);
+  const model::Across& across = *region.across;
+  std::uint32_t slowest = across.slowest;  // a thread id, or an index
+  if (!across.of_threads && slowest < report.processes.size())
+    slowest = report.processes[slowest].pid;
+  json.line_object("across", "of", across.of_threads ? "threads" : "processes", "parts",
+                   across.parts, "min_ns", across.min_ns, "mean_ns", across.mean_ns, "max_ns",
+                   across.max_ns, "imbalance", across.imbalance, "slowest", slowest);
 }
 
-void over_ranks(JsonWriter& json, const Region& region) {
-  if (region.ranks)
-    json.line_object("ranks", "count", region.ranks->count, "mean_ns", region.ranks->mean_ns,
-                     "min_ns", region.ranks->min_ns, "max_ns", region.ranks->max_ns, "stddev_ns",
-                     region.ranks->stddev_ns, "imbalance", region.ranks->imbalance, "slowest",
-                     region.ranks->slowest, "slowest_in", region.ranks->slowest_in, "compared",
-                     region.ranks->compared);
+void write_over_ranks(JsonWriter& json, const Region& region) {
+  if (region.ranks) {
+    const auto& ranks = *region.ranks;
+    json.line_object("ranks", "count", ranks.count, "mean_ns", ranks.mean_ns, "min_ns",
+                     ranks.min_ns, "max_ns", ranks.max_ns, "stddev_ns", ranks.stddev_ns,
+                     "imbalance", ranks.imbalance, "slowest", ranks.slowest, "slowest_in",
+                     ranks.slowest_in, "compared", ranks.compared);
+  }
   if (!region.communication) return;
-  const model::Communication& of = *region.communication;
+  const model::Communication& communication = *region.communication;
   json.open_line_object("communication");
-  json.fields("calls", of.calls, "time_ns", of.time_ns, "transfer_ns", of.transfer_ns, "wait_ns",
-              of.wait_ns, "overlap_ns", of.overlap_ns);
-  json.line_objects("held_up_by", of.held_up_by, [&](const auto& cause) {
+  json.fields("calls", communication.calls, "time_ns", communication.time_ns, "transfer_ns",
+              communication.transfer_ns, "wait_ns", communication.wait_ns, "overlap_ns",
+              communication.overlap_ns);
+  json.line_objects("held_up_by", communication.held_up_by, [&](const auto& cause) {
     json.fields("rank", cause.rank, "calls", cause.calls, "ns", cause.ns);
   });
   json.close();
 }
 
-void region_object(JsonWriter& json, const model::Report& report, const Region& region) {
+void write_region(JsonWriter& json, const model::Report& report, const Region& region) {
   json.open_object();
   (void)json.take_escaped();
   json.fields("id", region.id, "parent", indexed(region.parent), "depth", region.depth, "path",
@@ -262,38 +267,38 @@ void region_object(JsonWriter& json, const model::Report& report, const Region& 
     if (measure.tag.find('.') == std::string_view::npos)
       json.field(measure.tag, measure.get(region));
   json.open_line_object("wall_ns");
-  measures(json, region, "wall_ns.");
+  write_measures(json, region, "wall_ns.");
   json.close();
   if (region.wall.unlisted > 0)
     json.line_object("unlisted", "occurrences", region.wall.unlisted, "quantile_error",
                      region.wall.quantile_error);
-  steady(json, region);
-  across(json, report, region);
-  over_ranks(json, region);
-  gpu(json, "gpu", region.gpu, region);
-  cpu(json, "cpu", region.cpu);
+  write_steady(json, region);
+  write_across(json, report, region);
+  write_over_ranks(json, region);
+  write_gpu(json, "gpu", region.gpu, region);
+  write_cpu(json, "cpu", region.cpu);
   write_metrics(json, region.metrics);
-  counted_kernels(json, "kernels", region.kernels);
+  write_kernel_metrics(json, "kernels", region.kernels);
   write_roofline(json, region.roofline);
   write_bound(json, region.bound);
   write_utilization(json, region.utilization);
   if (region.memory) {
     json.open_line_object("memory");
-    measures(json, region, "memory.");
+    write_measures(json, region, "memory.");
     json.close();
   }
   if (region.cuda_memory) {
     json.open_line_object("cuda_memory");
-    measures(json, region, "cuda_memory.");
+    write_measures(json, region, "cuda_memory.");
     json.close();
   }
-  samples(json, region.samples);
+  write_samples(json, region.samples);
   json.field("notes", region.notes);
   json.close();
 }
 
-// Tag, unit, source and formula of every number, so that the file explains itself.
-void dictionary(JsonWriter& json) {
+// Tag, unit, source and formula of every measure, so that the file explains itself.
+void write_measure_dictionary(JsonWriter& json) {
   json.open_object("measures");
   for (const model::Measure& measure : model::measures())
     json.line_object(measure.tag, "unit", model::unit_name(measure.unit), "source", measure.source,
@@ -301,7 +306,7 @@ void dictionary(JsonWriter& json) {
   json.close();
 }
 
-void outcome(JsonWriter& json, const std::optional<model::Outcome>& after) {
+void write_outcome(JsonWriter& json, const std::optional<model::Outcome>& after) {
   if (!after) return json.null_field("after");
   json.open_line_object("after");
   json.fields("path", after->path, "region", after->region);
@@ -310,7 +315,8 @@ void outcome(JsonWriter& json, const std::optional<model::Outcome>& after) {
   json.close();
 }
 
-void verdicts(JsonWriter& json, const model::Report& report, std::span<const model::Verdict> list) {
+void write_verdicts(JsonWriter& json, const model::Report& report,
+                    std::span<const model::Verdict> list) {
   json.line_objects("verdict", list, [&](const model::Verdict& verdict) {
     json.fields("kind", verdict.kind, "severity", model::weight_name(verdict.severity), "path",
                 verdict.path, "region", verdict.region);
@@ -319,7 +325,7 @@ void verdicts(JsonWriter& json, const model::Report& report, std::span<const mod
                 verdict.saves_share);
     json.fields("saves_low_ns", verdict.saves_low_ns, "saves_high_ns", verdict.saves_high_ns);
     json.field("cure", or_null(verdict.cure));
-    outcome(json, verdict.after);
+    write_outcome(json, verdict.after);
     json.open_line_object("evidence");
     for (const auto& [name, value] : verdict.evidence) json.field(name, value);
     json.close();
@@ -327,7 +333,7 @@ void verdicts(JsonWriter& json, const model::Report& report, std::span<const mod
   });
 }
 
-void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
+void write_outside(JsonWriter& json, const std::optional<model::Outside>& value) {
   if (!value) return json.null_field("outside");
   json.open_line_object("outside");
   json.fields("wall_ns", value->wall_ns, "before_ns", value->before_ns, "between_ns",
@@ -336,76 +342,84 @@ void outside(JsonWriter& json, const std::optional<model::Outside>& value) {
   json.close();
 }
 
-void predicted_time(JsonWriter& json, const model::PredictedTime& time) {
+void write_predicted_time(JsonWriter& json, const model::PredictedTime& time) {
   json.fields("now_ns", time.now_ns, "after_ns", time.after_ns);
   json.fields("after_low_ns", time.after_low_ns, "after_high_ns", time.after_high_ns);
   json.fields("saves_ns", time.saves_ns(), "at_most", time.is_bound);
   json.field("replay_error", time.replay_error);
 }
 
-// What --what-if asked; nothing where it was not given.
-void what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
+// The predictions of --what-if; nothing without it.
+void write_what_if(JsonWriter& json, const base::Held<model::WhatIf>& value) {
   if (!value) return;
   json.open_object("what_if");
   json.line_objects("changes", value->changes, [&](const model::SupposedChange& change) {
     json.fields("change", change.written, "of", change.subject);
   });
   json.open_line_object("run");
-  predicted_time(json, value->run);
+  write_predicted_time(json, value->run);
   json.close();
   json.line_objects("regions", value->regions, [&](const model::PredictedRegion& predicted) {
     json.field("region", predicted.region);
-    predicted_time(json, predicted.time);
+    write_predicted_time(json, predicted.time);
   });
   json.close();
 }
 
-// Ranks, collectives and messages of a parallel job; nothing of one that was none.
-void job(const model::Report& report, JsonWriter& json) {
+void write_rank(JsonWriter& json, const model::Rank& rank) {
+  json.fields("rank", rank.rank, "local_rank", rank.local_rank, "world_size", or_null(rank.world),
+              "host", or_null(rank.host), "device", or_null(rank.device), "pid", rank.pid, "run",
+              or_null(rank.run));
+  if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
+  if (!rank.card.empty()) json.field("card", rank.card);
+  if (rank.time)
+    json.line_object("time", "outside_ns", rank.time->outside_ns, "mpi_ns", rank.time->mpi_ns,
+                     "wait_ns", rank.time->wait_ns);
+  const model::RankWork& work = rank.work;
+  if (!work.known) return;
+  json.open_line_object("work");
+  json.fields("kernels", work.kernels, "kernel_ns", work.kernel_ns, "kernel_threads",
+              work.kernel_threads, "copied_bytes", work.copied_bytes);
+  if (work.tokens > 0) json.field("tokens", work.tokens);
+  json.fields("kernel_pace", work.kernel_pace, "cpu_pace", work.cpu_pace, "cpu_ranges",
+              work.cpu_ranges, "slower_ranges", work.slower_ranges, "sm_clock_hz", work.sm_clock_hz,
+              "clock_limited", work.clock_limited);
+  json.close();
+}
+
+void write_collective(JsonWriter& json, const model::Collective& collective) {
+  json.fields("communicator", or_null(collective.communicator), "library", collective.library,
+              "operation", collective.operation, "path", collective.path, "bytes", collective.bytes,
+              "ranks", collective.ranks, "calls", collective.calls);
+  json.fields("transfer_ns", collective.transfer_ns, "wait_ns", collective.wait_ns,
+              "algbw_bytes_per_s", collective.algorithm_bytes_per_s, "busbw_bytes_per_s",
+              collective.bus_bytes_per_s, "hidden_share", collective.hidden_share);
+  json.line_objects("by_rank", collective.by_rank, [&](const model::CollectiveOfRank& rank) {
+    json.fields("rank", rank.rank, "wait_ns", rank.wait_ns, "late_ns", rank.late_ns, "holds_up_ns",
+                rank.holds_up_ns, "costs_ns", rank.costs_ns, "last", rank.last, "time_ns",
+                rank.time_ns);
+    if (!std::isnan(rank.hidden_ns)) json.field("hidden_ns", rank.hidden_ns);
+  });
+}
+
+void write_messages(JsonWriter& json, const model::PointToPoint& pair) {
+  json.fields("communicator", or_null(pair.communicator), "library", pair.library, "from",
+              pair.from, "to", pair.to, "path", pair.path, "calls", pair.calls, "bytes",
+              pair.bytes);
+  json.fields("transfer_ns", pair.transfer_ns, "late_sender_ns", pair.late_sender_ns,
+              "late_receiver_ns", pair.late_receiver_ns, "late_senders", pair.late_senders,
+              "late_receivers", pair.late_receivers, "bytes_per_s", pair.bytes_per_s);
+}
+
+// Ranks, collectives and messages of a parallel job; nothing for another run.
+void write_job(JsonWriter& json, const model::Report& report) {
   if (report.ranks.empty()) return;
-  json.line_objects("ranks", report.ranks, [&](const model::Rank& rank) {
-    json.fields("rank", rank.rank, "local_rank", rank.local_rank, "world_size", or_null(rank.world),
-                "host", or_null(rank.host), "device", or_null(rank.device), "pid", rank.pid, "run",
-                or_null(rank.run));
-    if (rank.clock_offset_ns != 0) json.field("clock_offset_ns", rank.clock_offset_ns);
-    if (!rank.card.empty()) json.field("card", rank.card);
-    if (rank.time) {
-      json.open_line_object("time");
-      json.fields("outside_ns", rank.time->outside_ns, "mpi_ns", rank.time->mpi_ns, "wait_ns",
-                  rank.time->wait_ns);
-      json.close();
-    }
-    const model::RankWork& work = rank.work;
-    if (!work.known) return;
-    json.open_line_object("work");
-    json.fields("kernels", work.kernels, "kernel_ns", work.kernel_ns, "kernel_threads",
-                work.kernel_threads, "copied_bytes", work.copied_bytes);
-    if (work.tokens > 0) json.field("tokens", work.tokens);
-    json.fields("kernel_pace", work.kernel_pace, "cpu_pace", work.cpu_pace, "cpu_ranges",
-                work.cpu_ranges, "slower_ranges", work.slower_ranges, "sm_clock_hz",
-                work.sm_clock_hz, "clock_limited", work.clock_limited);
-    json.close();
-  });
-  json.objects("collectives", report.collectives, [&](const model::Collective& one) {
-    json.fields("communicator", or_null(one.communicator), "library", one.library, "operation",
-                one.operation, "path", one.path, "bytes", one.bytes, "ranks", one.ranks, "calls",
-                one.calls, "transfer_ns", one.transfer_ns, "wait_ns", one.wait_ns,
-                "algbw_bytes_per_s", one.algorithm_bytes_per_s, "busbw_bytes_per_s",
-                one.bus_bytes_per_s, "hidden_share", one.hidden_share);
-    json.line_objects("by_rank", one.by_rank, [&](const model::CollectiveOfRank& rank) {
-      json.fields("rank", rank.rank, "wait_ns", rank.wait_ns, "late_ns", rank.late_ns,
-                  "holds_up_ns", rank.holds_up_ns, "costs_ns", rank.costs_ns, "last", rank.last,
-                  "time_ns", rank.time_ns);
-      if (!std::isnan(rank.hidden_ns)) json.field("hidden_ns", rank.hidden_ns);
-    });
-  });
-  json.line_objects("messages", report.messages, [&](const model::PointToPoint& row) {
-    json.fields("communicator", or_null(row.communicator), "library", row.library, "from", row.from,
-                "to", row.to, "path", row.path, "calls", row.calls, "bytes", row.bytes,
-                "transfer_ns", row.transfer_ns, "late_sender_ns", row.late_sender_ns,
-                "late_receiver_ns", row.late_receiver_ns, "late_senders", row.late_senders,
-                "late_receivers", row.late_receivers, "bytes_per_s", row.bytes_per_s);
-  });
+  json.line_objects("ranks", report.ranks,
+                    [&](const model::Rank& rank) { write_rank(json, rank); });
+  json.objects("collectives", report.collectives,
+               [&](const model::Collective& collective) { write_collective(json, collective); });
+  json.line_objects("messages", report.messages,
+                    [&](const model::PointToPoint& pair) { write_messages(json, pair); });
 }
 
 }  // namespace
@@ -415,43 +429,43 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   JsonWriter json(sink);
   json.open_object();
   json.field("schema", kSchema);
-  verdicts(json, report, report.verdict);
-  what_if(json, report.what_if);
+  write_verdicts(json, report, report.verdict);
+  write_what_if(json, report.what_if);
   write_run(json, report.run);
   write_processes(json, report.processes);
-  job(report, json);
+  write_job(json, report);
   write_devices(json, report);
   json.open_array("regions");
-  for (const Region& region : report.regions) region_object(json, report, region);
+  for (const Region& region : report.regions) write_region(json, report, region);
   json.close();
-  outside(json, report.outside);
-  gpu(json, "total", report.total);
-  gpu(json, "unattributed", report.unattributed);
-  cpu(json, "cpu_outside", report.cpu_outside);
-  waits(json, report.waits);
-  kernel_rows(json, "kernels", report.kernels);
+  write_outside(json, report.outside);
+  write_gpu(json, "total", report.total);
+  write_gpu(json, "unattributed", report.unattributed);
+  write_cpu(json, "cpu_outside", report.cpu_outside);
+  write_waits(json, report.waits);
+  write_kernel_rows(json, "kernels", report.kernels);
   if (!report.families.empty())
     json.line_objects("families", report.families, [&](const model::KernelFamily& family) {
       json.fields("name", family.name, "kernels", family.kernels, "calls", family.calls, "total_ns",
                   family.total_ns, "share", family.share);
     });
-  counted_kernels(json, "unattributed_results", report.unattributed_results);
+  write_kernel_metrics(json, "unattributed_results", report.unattributed_results);
   json.objects("kernel_counters", report.kernel_counters, [&](const model::KernelCounters& kernel) {
     json.field("name", kernel.name);
     write_metrics(json, kernel.metrics);
     write_bound(json, kernel.bound);
     write_roofline(json, kernel.roofline);
   });
-  if (!report.operators.empty()) operators(json, "operators", report.operators, false);
+  if (!report.operators.empty()) write_operators(json, "operators", report.operators, false);
   if (!report.operators_by_shape.empty())
-    operators(json, "operators_by_shape", report.operators_by_shape, true);
+    write_operators(json, "operators_by_shape", report.operators_by_shape, true);
   write_memory(json, report);
   write_cuda_memory(json, report);
-  sampled(json, report.sampled);
+  write_sampled_devices(json, report.sampled);
   write_losses(json, report.losses);
   write_findings(json, report.findings);
   json.field("notes", report.notes);
-  dictionary(json);
+  write_measure_dictionary(json);
   json.close();
   json.finish();
   return {};
@@ -459,14 +473,14 @@ base::Result<void> export_json(const model::Report& report, const model::Session
 
 // One JSON object a line, for streams and log stores: {"type": "run" | "verdict" | "what_if" |
 // "process" | "region" | "total" | "kernel" | "result" | "operator" | "loss" | "finding", ...}.
-// What is in them is what the JSON report has at that place.
+// Their other fields are those of the JSON report.
 base::Result<void> export_jsonl(const model::Report& report, const model::Session*, const Style&,
                                 Sink& sink) {
   JsonWriter json(sink);
-  const auto line = [&json](const char* type, const auto& fill) {
+  const auto line = [&json](const char* type, const auto& write_fields) {
     json.open_line_object();
     json.field("type", type);
-    fill();
+    write_fields();
     json.close();
     json.finish();
   };
@@ -476,26 +490,26 @@ base::Result<void> export_jsonl(const model::Report& report, const model::Sessio
     write_devices(json, report);
   });
   for (const model::Verdict& verdict : report.verdict)
-    line("verdict", [&] { verdicts(json, report, {&verdict, 1}); });
-  if (report.what_if) line("what_if", [&] { what_if(json, report.what_if); });
+    line("verdict", [&] { write_verdicts(json, report, {&verdict, 1}); });
+  if (report.what_if) line("what_if", [&] { write_what_if(json, report.what_if); });
   for (const model::ReportProcess& process : report.processes)
     line("process", [&] { write_processes(json, {process}); });
   for (const Region& region : report.regions) {
     line("region", [&] {
       json.key("region");
-      region_object(json, report, region);
+      write_region(json, report, region);
     });
   }
   line("total", [&] {
-    gpu(json, "total", report.total);
-    gpu(json, "unattributed", report.unattributed);
+    write_gpu(json, "total", report.total);
+    write_gpu(json, "unattributed", report.unattributed);
   });
   for (const model::KernelRow& row : report.kernels)
-    line("kernel", [&] { kernel_rows(json, "kernels", {row}); });
+    line("kernel", [&] { write_kernel_rows(json, "kernels", {row}); });
   for (const model::KernelMetrics& result : report.unattributed_results)
-    line("result", [&] { counted_kernels(json, "unattributed_results", {result}); });
+    line("result", [&] { write_kernel_metrics(json, "unattributed_results", {result}); });
   for (const model::OperatorRow& row : report.operators)
-    line("operator", [&] { operators(json, "operators", {row}, false); });
+    line("operator", [&] { write_operators(json, "operators", {row}, false); });
   for (const model::Loss& loss : report.losses) line("loss", [&] { write_losses(json, {loss}); });
   for (const model::Finding& finding : report.findings)
     line("finding", [&] { write_findings(json, {&finding, 1}); });

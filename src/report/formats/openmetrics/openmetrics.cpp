@@ -23,13 +23,14 @@
 namespace rangescope::report {
 namespace {
 
-std::string label(std::string_view text) {
-  std::string out;
+/// Escaped for the value of a label.
+std::string label_value(std::string_view text) {
+  std::string escaped;
   for (const char c : base::printable(text)) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
+    if (c == '\\' || c == '"') escaped += '\\';
+    escaped += c;
   }
-  return out;
+  return escaped;
 }
 
 std::string family_of(const model::Measure& measure) {
@@ -55,38 +56,40 @@ std::string_view unit_of(model::Unit unit) {
 
 std::string labels(const model::Report& report, const model::Region& region) {
   std::string path;
-  for (const std::string& name : region.path) path += (path.empty() ? "" : " > ") + name;
-  const bool known = region.process && *region.process < report.processes.size();
-  return fmt::format(R"(path="{}",domain="{}",kind="{}",process="{}",thread="{}")", label(path),
-                     label(region.domain), kind_name(region.kind),
-                     known ? std::to_string(report.processes[*region.process].pid) : "",
+  for (const std::string& name : region.path) {
+    if (!path.empty()) path += " > ";
+    path += name;
+  }
+  const auto pid = pid_of(report, region.process);
+  return fmt::format(R"(path="{}",domain="{}",kind="{}",process="{}",thread="{}")",
+                     label_value(path), label_value(region.domain), kind_name(region.kind),
+                     pid ? std::to_string(*pid) : "",
                      region.thread ? std::to_string(*region.thread) : "");
 }
 
-/// A bin's upper bound as OpenMetrics wants it: "0.001", "10.0", "+Inf".
+/// The upper bound of a bin in seconds, in OpenMetrics' form: "0.001", "10.0", "+Inf".
 std::string bound_text(std::size_t bin) {
   if (bin == model::kLengthBounds.size()) return "+Inf";
   std::string text = fmt::format("{}", static_cast<double>(model::kLengthBounds.at(bin)) / 1e9);
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-/// Lengths of the occurrences, of regions that have a histogram; bins add up, as in every histogram
-/// of OpenMetrics.
-void length_family(const model::Report& report, Sink& sink) {
+/// A histogram of the instances' durations. Bins are cumulative, as OpenMetrics wants them.
+void duration_family(const model::Report& report, Sink& sink) {
   constexpr std::string_view kFamily = "rangescope_wall_duration_seconds";
   std::string samples;
   for (const model::Region& region : report.regions) {
     if (region.wall.histogram.size() != model::kLengthBounds.size() + 1) continue;
-    const std::string of = labels(report, region);
+    const std::string region_labels = labels(report, region);
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < region.wall.histogram.size(); ++i) {
       count += region.wall.histogram[i];
-      samples += fmt::format("{}_bucket{{{},le=\"{}\"}} {}\n", kFamily, of, bound_text(i), count);
+      samples += fmt::format("{}_bucket{{{},le=\"{}\"}} {}\n", kFamily, region_labels,
+                             bound_text(i), count);
     }
-    // As measured, like the bins: what is subtracted for the recording changes from one picture to
-    // the next.
-    samples += fmt::format("{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", kFamily, of, count,
-                           (region.wall.inclusive_ns + region.wall.profiler_ns) / 1e9);
+    // With the profiler's own time, as in the bins: its estimate changes from run to run.
+    samples += fmt::format("{0}_count{{{1}}} {2}\n{0}_sum{{{1}}} {3}\n", kFamily, region_labels,
+                           count, (region.wall.inclusive_ns + region.wall.profiler_ns) / 1e9);
   }
   if (samples.empty()) return;
   sink.write(fmt::format("# TYPE {0} histogram\n# UNIT {0} seconds\n", kFamily));
@@ -100,8 +103,8 @@ void verdict_family(const model::Report& report, Sink& sink) {
   for (const model::Verdict& verdict : report.verdict) {
     if (!verdict.saves_ns) continue;
     samples += fmt::format("{}{{kind=\"{}\",severity=\"{}\",path=\"{}\"}} {}\n", kFamily,
-                           verdict.kind, model::weight_name(verdict.severity), label(verdict.path),
-                           *verdict.saves_ns / 1e9);
+                           verdict.kind, model::weight_name(verdict.severity),
+                           label_value(verdict.path), *verdict.saves_ns / 1e9);
   }
   if (samples.empty()) return;
   sink.write(fmt::format(
@@ -111,17 +114,18 @@ void verdict_family(const model::Report& report, Sink& sink) {
 }
 
 void metric_family(const model::Report& report, Sink& sink) {
-  bool begun = false;
+  bool has_header = false;
   for (const model::Region& region : report.regions) {
     for (const auto& [name, metric] : region.metrics) {
       if (!metric.absent.empty() || !std::isfinite(metric.value)) continue;
-      if (!begun)
+      if (!has_header)
         sink.write(
             "# TYPE rangescope_metric gauge\n# HELP rangescope_metric hardware metrics, in base "
             "units\n");
-      begun = true;
-      sink.write(fmt::format("rangescope_metric{{metric=\"{}\",unit=\"{}\",{}}} {}\n", label(name),
-                             label(metric.unit), labels(report, region), metric.value));
+      has_header = true;
+      sink.write(fmt::format("rangescope_metric{{metric=\"{}\",unit=\"{}\",{}}} {}\n",
+                             label_value(name), label_value(metric.unit), labels(report, region),
+                             metric.value));
     }
   }
 }
@@ -130,7 +134,7 @@ void metric_family(const model::Report& report, Sink& sink) {
 
 base::Result<void> export_openmetrics(const model::Report& report, const model::Session*,
                                       const Style&, Sink& sink) {
-  length_family(report, sink);
+  duration_family(report, sink);
   verdict_family(report, sink);
   for (const model::Measure& measure : model::measures()) {
     const std::string family = family_of(measure);
@@ -145,7 +149,7 @@ base::Result<void> export_openmetrics(const model::Report& report, const model::
     sink.write(fmt::format("# TYPE {} gauge\n", family));
     if (!unit_of(measure.unit).empty())
       sink.write(fmt::format("# UNIT {} {}\n", family, unit_of(measure.unit)));
-    sink.write(fmt::format("# HELP {} {}\n", family, label(measure.formula)));
+    sink.write(fmt::format("# HELP {} {}\n", family, label_value(measure.formula)));
     sink.write(samples);
   }
   metric_family(report, sink);
@@ -154,7 +158,7 @@ base::Result<void> export_openmetrics(const model::Report& report, const model::
         "# TYPE rangescope_loss gauge\n# HELP rangescope_loss data missing from the capture\n");
     for (const model::Loss& loss : report.losses)
       sink.write(fmt::format("rangescope_loss{{kind=\"{}\",severity=\"{}\"}} {}\n",
-                             label(loss.kind.id()), model::severity_name(loss.severity),
+                             label_value(loss.kind.id()), model::severity_name(loss.severity),
                              loss.count));
   }
   sink.write("# EOF\n");

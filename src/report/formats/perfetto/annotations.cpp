@@ -11,8 +11,8 @@
 namespace rangescope::report {
 namespace {
 
-std::string triple(const std::array<std::uint32_t, 3>& v) {
-  return fmt::format("{}", fmt::join(v, "x"));
+std::string size_text(const std::array<std::uint32_t, 3>& size) {
+  return fmt::format("{}", fmt::join(size, "x"));
 }
 
 AnnotationValue payload(const model::Attributes& attributes) {
@@ -25,27 +25,42 @@ AnnotationValue payload(const model::Attributes& attributes) {
   }
 }
 
-void nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t thread,
-          std::uint32_t index, std::vector<Annotation>& out) {
+void add_nvtx(const model::Session& session, std::uint32_t domain, std::uint32_t thread,
+              std::uint32_t index, std::vector<Annotation>& annotations) {
   if (domain != 0 && domain < session.domains.size())
-    out.push_back({"domain", base::printable(session.strings.view(session.domains[domain].name))});
+    annotations.push_back(
+        {"domain", base::printable(session.strings.view(session.domains[domain].name))});
   if (index >= session.attributes.size()) return;
   const model::Attributes& attributes = session.attributes[index];
   if (attributes.category != 0) {
-    std::string name;
-    const std::uint32_t process =
-        thread < session.threads.size() ? session.threads[thread].process : model::kNone;
+    const bool has_thread = thread < session.threads.size();
+    const std::uint32_t process = has_thread ? session.threads[thread].process : model::kNone;
+    std::string name = std::to_string(attributes.category);
     for (const model::Category& category : session.categories) {
-      if (category.id == attributes.category && category.domain == domain &&
-          category.process == process)
-        name = base::printable(session.strings.view(category.name));
+      const bool is_in_scope = category.domain == domain && category.process == process;
+      if (!is_in_scope || category.id != attributes.category) continue;
+      const std::string_view text = session.strings.view(category.name);
+      if (!text.empty()) name = base::printable(text);
     }
-    out.push_back({"category", name.empty() ? std::to_string(attributes.category) : name});
+    annotations.push_back({"category", name});
   }
   if (attributes.payload_type != model::PayloadType::kAbsent)
-    out.push_back({"payload", payload(attributes)});
+    annotations.push_back({"payload", payload(attributes)});
   if (attributes.has_color)
-    out.push_back({"color_argb", fmt::format("#{:08X}", attributes.color_argb)});
+    annotations.push_back({"color_argb", fmt::format("#{:08X}", attributes.color_argb)});
+}
+
+void add_shape(const model::KernelShape& shape, std::vector<Annotation>& annotations) {
+  if (shape.grid[0] != 0) {
+    annotations.push_back({"grid", size_text(shape.grid)});
+    annotations.push_back({"block", size_text(shape.block)});
+  }
+  if (shape.cluster[0] != 0) annotations.push_back({"cluster", size_text(shape.cluster)});
+  if (shape.registers_per_thread != 0)
+    annotations.push_back({"registers_per_thread", std::uint64_t{shape.registers_per_thread}});
+  const std::uint64_t shared_bytes =
+      std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
+  if (shared_bytes != 0) annotations.push_back({"shared_bytes", shared_bytes});
 }
 
 }  // namespace
@@ -56,66 +71,61 @@ std::string_view item_category(ItemKind kind) {
 }
 
 void annotate(const model::Session& session, const model::Mark& mark,
-              std::vector<Annotation>& out) {
-  out.clear();
-  nvtx(session, mark.domain, mark.thread, mark.attributes, out);
+              std::vector<Annotation>& annotations) {
+  annotations.clear();
+  add_nvtx(session, mark.domain, mark.thread, mark.attributes, annotations);
 }
 
 void annotate(const model::Session& session, const TimelineItem& item,
-              std::vector<Annotation>& out) {
-  out.clear();
+              std::vector<Annotation>& annotations) {
+  annotations.clear();
   switch (item.kind) {
     case ItemKind::kRange: {
       const model::Range& range = session.ranges[item.index];
-      nvtx(session, range.domain, range.thread, range.attributes, out);
-      if (range.kind == model::RangeKind::kStartEnd) out.push_back({"start_end", true});
-      if (item.open) out.push_back({"never_closed", true});
+      add_nvtx(session, range.domain, range.thread, range.attributes, annotations);
+      if (range.kind == model::RangeKind::kStartEnd) annotations.push_back({"start_end", true});
+      if (item.open) annotations.push_back({"never_closed", true});
       break;
     }
     case ItemKind::kCall:
-      out.push_back({"correlation", std::uint64_t{session.launches[item.index].correlation}});
-      if (item.open) out.push_back({"end_unknown", true});
+      annotations.push_back(
+          {"correlation", std::uint64_t{session.launches[item.index].correlation}});
+      if (item.open) annotations.push_back({"end_unknown", true});
       break;
     case ItemKind::kKernel: {
       const model::Kernel& kernel = session.kernels[item.index];
-      if (kernel.shape < session.kernel_shapes.size()) {
-        const model::KernelShape& shape = session.kernel_shapes[kernel.shape];
-        if (shape.grid[0] != 0) {
-          out.push_back({"grid", triple(shape.grid)});
-          out.push_back({"block", triple(shape.block)});
-        }
-        if (shape.cluster[0] != 0) out.push_back({"cluster", triple(shape.cluster)});
-        if (shape.registers_per_thread != 0)
-          out.push_back({"registers_per_thread", std::uint64_t{shape.registers_per_thread}});
-        const std::uint64_t shared =
-            std::uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes;
-        if (shared != 0) out.push_back({"shared_bytes", shared});
-      }
+      if (kernel.shape < session.kernel_shapes.size())
+        add_shape(session.kernel_shapes[kernel.shape], annotations);
       if (kernel.graph_node < session.graph_nodes.size())
-        out.push_back({"graph", session.graph_nodes[kernel.graph_node].graph_id});
+        annotations.push_back({"graph", session.graph_nodes[kernel.graph_node].graph_id});
       break;
     }
     case ItemKind::kCopy:
-      out.push_back({"bytes", session.copies[item.index].bytes});
-      out.push_back({"kind", std::string(copy_kind_name(session.copies[item.index].kind))});
+      annotations.push_back({"bytes", session.copies[item.index].bytes});
+      annotations.push_back({"kind", std::string(copy_kind_name(session.copies[item.index].kind))});
       break;
-    case ItemKind::kMemset: out.push_back({"bytes", session.memsets[item.index].bytes}); break;
+    case ItemKind::kMemset:
+      annotations.push_back({"bytes", session.memsets[item.index].bytes});
+      break;
     case ItemKind::kGraph:
-      out.push_back({"graph", session.graph_launches[item.index].graph_id});
-      out.push_back(
+      annotations.push_back({"graph", session.graph_launches[item.index].graph_id});
+      annotations.push_back(
           {"kernel_nodes", std::uint64_t{session.graph_launches[item.index].kernel_nodes}});
       break;
   }
 }
 
 std::vector<std::int32_t> trace_pids(const model::Session& session) {
-  constexpr std::int32_t kInvented = 1 << 22;  // Linux gives out lower ones
-  std::set<std::int32_t> taken;
+  constexpr std::int32_t kFirstInvented = 1 << 22;  // above the pids of Linux
+  std::set<std::int32_t> used;
   std::vector<std::int32_t> pids;
   for (const model::Process& process : session.processes) {
     auto pid = static_cast<std::int32_t>(process.pid);
-    if (!taken.insert(pid).second)
-      taken.insert(pid = kInvented + static_cast<std::int32_t>(pids.size()));
+    const bool is_unique = used.insert(pid).second;
+    if (!is_unique) {
+      pid = kFirstInvented + static_cast<std::int32_t>(pids.size());
+      used.insert(pid);
+    }
     pids.push_back(pid);
   }
   return pids;
@@ -125,7 +135,9 @@ std::string trace_process_name(const model::Session& session, const model::Proce
   std::string name = base::printable(session.strings.view(process.name));
   if (process.rank == model::kNone) return name;
   const std::string host = base::printable(session.strings.view(process.host));
-  return "rank " + std::to_string(process.rank) + (host.empty() ? "" : " on " + host) + ": " + name;
+  std::string title = "rank " + std::to_string(process.rank);
+  if (!host.empty()) title += " on " + host;
+  return title + ": " + name;
 }
 
 }  // namespace rangescope::report

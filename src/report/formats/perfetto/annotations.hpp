@@ -1,4 +1,4 @@
-// What else is known of an item: (key, value) pairs, as a viewer shows them beside it.
+// Details of an item as (key, value) pairs, which a viewer shows with it.
 #pragma once
 
 #include <cstdint>

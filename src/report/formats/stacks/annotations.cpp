@@ -1,12 +1,15 @@
-// The functions that take most CPU time of their own, at the lines where most of it was sampled:
+// The functions with most CPU time of their own, at the lines with most samples:
 //
-//   annotations  ::warning file=src/app.py,line=15,title=rangescope::red: 46.54 ms ...   GitHub's
-//   workflow commands problems     src/app.py:15:1: warning: red: 46.54 ms ...   VS Code's problem
-//   matcher $gcc, vim's quickfix
+//   annotations  ::warning file=src/app.py,line=15,title=rangescope::red: 46.54 ms ...
+//                GitHub's workflow commands
+//   problems     src/app.py:15:1: warning: red: 46.54 ms ...
+//                VS Code's problem matcher $gcc, vim's quickfix
 //
-// Files in the run's working directory are named from there, as GitHub wants them; where there are
-// any, no others are listed. Ten lines at most (--top N: another number): GitHub shows no more of
-// one step.
+// Files in the run's working directory have paths relative to it, as GitHub wants them; if there
+// are any, no other files are listed. Without --top at most ten lines: GitHub shows no more per
+// step.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -21,90 +24,111 @@ namespace rangescope::report {
 namespace {
 
 struct HotSelf {
-  double ns = 0;           ///< of its own, in all ranges
-  std::string where;       ///< the innermost range that has half of it or more; "" outside ranges
+  double ns = 0;           ///< self time in the whole run
+  std::string region;      ///< the innermost range that has at least half of it; "" outside ranges
   std::size_t depth = 0;   ///< of that range
-  bool in_folder = false;  ///< its file lies in the run's working directory
+  bool in_folder = false;  ///< its file is in the run's working directory
 };
 using HotLine = std::tuple<std::string, std::uint32_t, std::string>;  ///< file, line, function
+using HotLines = std::map<HotLine, HotSelf>;
 
-/// The absolute path `file` as seen from `folder`; empty where it lies elsewhere.
+/// The absolute path `file` relative to `folder`; empty if it is not in there.
 std::filesystem::path in_folder_of(const std::string& folder, const std::filesystem::path& file) {
   if (folder.empty() || !file.is_absolute()) return {};
   auto inside = file.lexically_relative(folder);
   return inside.empty() || *inside.begin() == ".." ? std::filesystem::path() : inside;
 }
 
-/// A range's functions are those of the ranges inside as well, so the largest number is that of the
-/// whole run.
-std::map<HotLine, HotSelf> hot_lines(const model::Report& report) {
-  std::map<HotLine, HotSelf> places;
-  const auto each = [&](const model::CpuWork& work, const auto& visit) {
-    for (const model::CpuFunction& function : work.functions) {
-      const std::uint32_t line = function.hot_line != 0 ? function.hot_line : function.line;
-      if (line == 0 || function.file.empty() || !(function.self_ns > 0)) continue;
-      const auto file = std::filesystem::path(function.file).lexically_normal();
-      const auto inside = in_folder_of(report.run.cwd, file);
-      // A relative name is from where its code was compiled: ours where the code lies in the
-      // folder.
-      const bool in_folder = file.is_absolute()
-                                 ? !inside.empty()
-                                 : !in_folder_of(report.run.cwd, function.module).empty();
-      HotSelf& hot = places[{(inside.empty() ? file : inside).string(), line, function.name}];
-      hot.in_folder = in_folder;
-      visit(hot, function.self_ns);
-    }
-  };
-  const auto largest = [](HotSelf& hot, double ns) { hot.ns = std::max(hot.ns, ns); };
-  for (const model::Region& region : report.regions)
-    if (region.cpu && !region.process && !region.thread) each(*region.cpu, largest);
-  if (report.cpu_outside) each(*report.cpu_outside, largest);
-  for (const model::Region& region : report.regions) {
-    if (!region.cpu || region.process || region.thread) continue;
-    each(*region.cpu, [&](HotSelf& hot, double ns) {
-      if (ns * 2 < hot.ns || region.path.size() <= hot.depth) return;
-      hot.where = model::path_text(region);
-      hot.depth = region.path.size();
-    });
+/// Calls `visit` with each function that has a source line and its entry in `lines`.
+template <class Visit>
+void visit_functions(const model::Report& report, const model::CpuWork& cpu, HotLines& lines,
+                     Visit visit) {
+  for (const model::CpuFunction& function : cpu.functions) {
+    const std::uint32_t line = function.hot_line != 0 ? function.hot_line : function.line;
+    if (line == 0 || function.file.empty() || !(function.self_ns > 0)) continue;
+    const auto file = std::filesystem::path(function.file).lexically_normal();
+    const auto relative = in_folder_of(report.run.cwd, file);
+    // A relative name starts at the folder of the compilation: its library tells whether the code
+    // is of the working directory.
+    const bool in_folder = file.is_absolute()
+                               ? !relative.empty()
+                               : !in_folder_of(report.run.cwd, function.module).empty();
+    const auto& shown_file = relative.empty() ? file : relative;
+    HotSelf& hot = lines[{shown_file.string(), line, function.name}];
+    hot.in_folder = in_folder;
+    visit(hot, function.self_ns);
   }
-  return places;
 }
 
-/// As GitHub's runner reads them back; of a property also ":" and ",".
-std::string workflow_text(const std::string& text, bool property) {
-  std::string out = base::replace_all(base::printable(text), "%", "%25");
-  if (property) out = base::replace_all(base::replace_all(out, ":", "%3A"), ",", "%2C");
-  return out;
+/// Functions of a range include those of its inner ranges: the largest time of a function is that
+/// of the whole run.
+HotLines hot_lines(const model::Report& report) {
+  HotLines lines;
+  std::vector<const model::Region*> regions;
+  for (const model::Region& region : report.regions)
+    if (region.cpu && !region.process && !region.thread) regions.push_back(&region);
+
+  const auto keep_largest = [](HotSelf& hot, double ns) { hot.ns = std::max(hot.ns, ns); };
+  for (const model::Region* region : regions)
+    visit_functions(report, *region->cpu, lines, keep_largest);
+  if (report.cpu_outside) visit_functions(report, *report.cpu_outside, lines, keep_largest);
+
+  for (const model::Region* region : regions) {
+    visit_functions(report, *region->cpu, lines, [&](HotSelf& hot, double ns) {
+      const bool has_half = ns * 2 >= hot.ns;
+      if (!has_half || region->path.size() <= hot.depth) return;
+      hot.region = model::path_text(*region);
+      hot.depth = region->path.size();
+    });
+  }
+  return lines;
+}
+
+/// Escaped for a workflow command; in a property also ":" and ",".
+std::string workflow_text(const std::string& text, bool is_property) {
+  std::string escaped = base::replace_all(base::printable(text), "%", "%25");
+  if (!is_property) return escaped;
+  escaped = base::replace_all(escaped, ":", "%3A");
+  return base::replace_all(escaped, ",", "%2C");
+}
+
+/// "red: 46.54 ms of CPU time in its own code, 12.0 % of the run, most in step"
+std::string hot_text(const std::string& name, const HotSelf& hot, double run_ns) {
+  std::string text = name + ": " + base::format_ns(hot.ns) + " of CPU time in its own code";
+  if (run_ns > 0) text += ", " + base::format_share(hot.ns / run_ns) + " of the run";
+  if (!hot.region.empty()) text += ", most in " + hot.region;
+  return text;
+}
+
+std::string github_line(const std::string& file, std::uint32_t line, const std::string& text) {
+  return fmt::format("::warning file={},line={},title=rangescope::{}\n", workflow_text(file, true),
+                     line, workflow_text(text, false));
+}
+
+std::string compiler_line(const std::string& file, std::uint32_t line, const std::string& text) {
+  return fmt::format("{}:{}:1: warning: {}\n", base::printable(file), line, base::printable(text));
 }
 
 base::Result<void> export_hot_lines(const model::Report& report, const Style& style, Sink& sink,
-                                    bool github) {
-  const auto places = hot_lines(report);
-  if (places.empty())
+                                    decltype(github_line) format_line) {
+  constexpr std::size_t kDefaultLines = 10;
+  const HotLines lines = hot_lines(report);
+  if (lines.empty())
     return base::fail(
         base::Code::kNothingCaptured, "the input holds no functions with source lines", {},
         "Record with rangescope profile --cpu; native code needs debug information (-g)");
-  std::vector<const std::pair<const HotLine, HotSelf>*> order;
-  const bool own = std::any_of(places.begin(), places.end(),
-                               [](const auto& each) { return each.second.in_folder; });
-  for (const auto& each : places)
-    if (each.second.in_folder || !own) order.push_back(&each);
-  std::stable_sort(order.begin(), order.end(),
-                   [](auto* a, auto* b) { return a->second.ns > b->second.ns; });
-  constexpr std::size_t kMostLines = 10;
-  order.resize(std::min(order.size(), style.top != 0 ? style.top : kMostLines));
-  for (const auto* each : order) {
-    const auto& [file, line, name] = each->first;
-    std::string text =
-        name + ": " + base::format_ns(each->second.ns) + " of CPU time in its own code";
-    if (report.run.duration_ns > 0)
-      text += ", " + base::format_share(each->second.ns / report.run.duration_ns) + " of the run";
-    if (!each->second.where.empty()) text += ", most in " + each->second.where;
-    const std::string at = std::to_string(line);
-    sink.write(github ? "::warning file=" + workflow_text(file, true) + ",line=" + at +
-                            ",title=rangescope::" + workflow_text(text, false) + "\n"
-                      : base::printable(file) + ":" + at + ":1: warning: " + base::printable(text) +
-                            "\n");
+  const bool has_own_files =
+      std::ranges::any_of(lines, [](const auto& line) { return line.second.in_folder; });
+  std::vector<const HotLines::value_type*> order;
+  for (const auto& line : lines)
+    if (line.second.in_folder || !has_own_files) order.push_back(&line);
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [](const auto* line) { return line->second.ns; });
+  order.resize(std::min(order.size(), style.top != 0 ? style.top : kDefaultLines));
+  for (const auto* entry : order) {
+    const auto& [file, line, name] = entry->first;
+    const std::string text = hot_text(name, entry->second, report.run.duration_ns);
+    sink.write(format_line(file, line, text));
   }
   return {};
 }
@@ -113,12 +137,12 @@ base::Result<void> export_hot_lines(const model::Report& report, const Style& st
 
 base::Result<void> export_annotations(const model::Report& report, const model::Session*,
                                       const Style& style, Sink& sink) {
-  return export_hot_lines(report, style, sink, true);
+  return export_hot_lines(report, style, sink, github_line);
 }
 
 base::Result<void> export_problems(const model::Report& report, const model::Session*,
                                    const Style& style, Sink& sink) {
-  return export_hot_lines(report, style, sink, false);
+  return export_hot_lines(report, style, sink, compiler_line);
 }
 
 }  // namespace rangescope::report

@@ -2,11 +2,11 @@
 // gzip:
 //
 //   Profile    sample_type 1, sample 2, location 4, function 5, string_table 6 (the first is ""),
-//   time_nanos 9,
-//              duration_nanos 10, comment 13, default_sample_type 14
-//   ValueType  type 1, unit 2        Sample    location_id 1 (the innermost first), value 2 (one a
-//   sample type) Location   id 1, line 4 (Line: function_id 1)     Function  id 1, name 2,
-//   system_name 3, filename 4
+//              time_nanos 9, duration_nanos 10, comment 13, default_sample_type 14
+//   ValueType  type 1, unit 2
+//   Sample     location_id 1 (innermost first), value 2 (one for each sample type)
+//   Location   id 1, line 4 (Line: function_id 1)
+//   Function   id 1, name 2, system_name 3, filename 4
 //
 // profile.hpp explains the values. Locations have no address.
 #include <zlib.h>
@@ -43,7 +43,7 @@ std::string pprof_bytes(const model::Report& report, const Profile& profile) {
   if (profile.kinds.empty()) return data;
   pbf_writer out(data);
   ProfileTexts texts;
-  const auto text = [&](std::string_view one) { return texts.id(one); };
+  const auto text = [&](std::string_view string) { return texts.id(string); };
   for (const ProfileKind kind : profile.kinds) {
     pbf_writer type(out, 1);
     type.add_int64(1, text(kProfileTypes.at(kind).first));
@@ -74,7 +74,7 @@ std::string pprof_bytes(const model::Report& report, const Profile& profile) {
   out.add_int64(10, static_cast<std::int64_t>(report.run.duration_ns));
   for (const std::string& comment : profile.comments) out.add_int64(13, text(comment));
   out.add_int64(14, text(kProfileTypes.at(profile.kinds.front()).first));
-  for (const std::string& one : texts.all()) out.add_string(6, one);
+  for (const std::string& string : texts.all()) out.add_string(6, string);
   return data;
 }
 
@@ -94,10 +94,10 @@ base::Result<void> export_pprof(const model::Report& report, const model::Sessio
   stream.avail_in = static_cast<uInt>(data.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());
   stream.avail_out = static_cast<uInt>(packed.size());
-  const int end = ::deflate(&stream, Z_FINISH);
+  const int status = ::deflate(&stream, Z_FINISH);
   packed.resize(stream.total_out);
   ::deflateEnd(&stream);
-  if (end != Z_STREAM_END) return base::fail(base::Code::kInternal, "zlib does not end", {});
+  if (status != Z_STREAM_END) return base::fail(base::Code::kInternal, "zlib does not end", {});
   sink.write(packed);
   return {};
 }

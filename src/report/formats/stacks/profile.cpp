@@ -16,11 +16,14 @@ using model::Region;
 
 using ProfileStack = std::vector<ProfileFrame>;  ///< the outermost first
 
+/// Millijoules.
 std::optional<double> energy_of(const Region& region) {
   const auto found = region.metrics.find("energy");
-  if (found == region.metrics.end() || !found->second.absent.empty()) return {};
-  return found->second.value * 1e3 *
-         (found->second.of_all ? 1 : static_cast<double>(region.occurrences));
+  if (found == region.metrics.end()) return {};
+  const model::Metric& energy = found->second;
+  if (!energy.absent.empty()) return {};
+  const double instances = energy.of_all ? 1 : static_cast<double>(region.occurrences);
+  return energy.value * 1e3 * instances;
 }
 
 class ProfileWalk {
@@ -31,139 +34,154 @@ class ProfileWalk {
     regions();
     outside();
     if (session != nullptr && session->cpu.interval_ns > 0) functions(*session);
-    return std::move(out_);
+    return std::move(profile_);
   }
 
  private:
   void add(const ProfileStack& stack, ProfileKind kind, double value) {
     if (!(value >= 0.5)) return;
-    if (std::find(out_.kinds.begin(), out_.kinds.end(), kind) == out_.kinds.end()) {
-      out_.kinds.push_back(kind);
-      std::sort(out_.kinds.begin(), out_.kinds.end());
+    if (std::find(profile_.kinds.begin(), profile_.kinds.end(), kind) == profile_.kinds.end()) {
+      profile_.kinds.push_back(kind);
+      std::sort(profile_.kinds.begin(), profile_.kinds.end());
     }
     std::vector<std::uint64_t> ids;
     for (const ProfileFrame& frame : stack)
-      ids.push_back(out_.frames.try_emplace(frame, out_.frames.size() + 1).first->second);
-    out_.samples[std::move(ids)].at(kind) += value;
+      ids.push_back(profile_.frames.try_emplace(frame, profile_.frames.size() + 1).first->second);
+    profile_.samples[std::move(ids)].at(kind) += value;
   }
 
-  static ProfileStack ranges(const std::vector<std::string>& path) {
+  static ProfileStack range_frames(const std::vector<std::string>& path) {
     ProfileStack stack;
     for (const std::string& name : path) stack.emplace_back(base::printable(name), "NVTX");
     return stack;
   }
-  static ProfileStack with(ProfileStack stack, const std::string& name, const std::string& file) {
+  static ProfileStack with_frame(ProfileStack stack, const std::string& name,
+                                 const std::string& file) {
     stack.emplace_back(base::printable(name), base::printable(file));
     return stack;
   }
 
-  using Tree = std::pair<std::string, model::RangeKind>;
-  /// That in which most time was spent; comments name the others.
-  [[nodiscard]] std::optional<Tree> largest() {
-    std::map<Tree, double> trees;
-    for (const Region& region : report_.regions)
+  using Tree = std::pair<std::string, model::RangeKind>;  ///< domain and kind
+  /// The tree with most wall time; comments name the others.
+  [[nodiscard]] std::optional<Tree> choose_tree() {
+    std::map<Tree, double> wall_ns_of;
+    for (const Region& region : report_.regions) {
       if (!region.process && !region.thread)
-        trees[{region.domain, region.kind}] += region.wall.exclusive_ns;
-    const auto most = std::max_element(trees.begin(), trees.end(),
-                                       [](auto& a, auto& b) { return a.second < b.second; });
-    if (most == trees.end()) return {};
-    for (auto at = trees.begin(); at != trees.end(); ++at)
-      if (at != most)
-        out_.comments.push_back(
-            "left out, since they overlap: " + std::string(kind_name(at->first.second)) +
-            " ranges of " +
-            (at->first.first.empty() ? "the default domain"
-                                     : "domain " + base::printable(at->first.first)));
-    return most->first;
+        wall_ns_of[{region.domain, region.kind}] += region.wall.exclusive_ns;
+    }
+    if (wall_ns_of.empty()) return {};
+    const Tree chosen =
+        std::ranges::max_element(wall_ns_of, std::ranges::less(), [](const auto& tree) {
+          return tree.second;
+        })->first;
+    for (const auto& [tree, wall_ns] : wall_ns_of) {
+      if (tree == chosen) continue;
+      const auto& [domain, kind] = tree;
+      std::string name = "the default domain";
+      if (!domain.empty()) name = "domain " + base::printable(domain);
+      profile_.comments.push_back("left out, since they overlap: " + std::string(kind_name(kind)) +
+                                  " ranges of " + name);
+    }
+    return chosen;
   }
 
   void regions() {
-    const auto tree = largest();
-    std::vector<const Region*> chosen;
-    std::map<std::uint32_t, std::vector<const Region*>> inside;
+    const auto tree = choose_tree();
+    std::vector<const Region*> regions;
+    std::map<std::uint32_t, std::vector<const Region*>> children_of;
     for (const Region& region : report_.regions) {
-      if (region.process || region.thread || Tree{region.domain, region.kind} != tree) continue;
-      chosen.push_back(&region);
-      inside[region.parent].push_back(&region);
+      if (region.process || region.thread) continue;
+      if (Tree{region.domain, region.kind} != tree) continue;
+      regions.push_back(&region);
+      children_of[region.parent].push_back(&region);
     }
-    for (const Region* region : chosen) {
-      const ProfileStack stack = ranges(region->path);
-      const auto& children = inside[region->id];
-      add(stack, kWall, region->wall.exclusive_ns);
-      if (const auto energy = energy_of(*region)) {
-        double rest = *energy;
-        for (const Region* child : children) rest -= energy_of(*child).value_or(0);
-        add(stack, kEnergy, rest);
-      }
-      if (!region->gpu) continue;
-      double bytes = region->gpu->copy_bytes;
-      for (const Region* child : children) bytes -= child->gpu ? child->gpu->copy_bytes : 0;
-      add(stack, kCopied, bytes);
-      kernels(*region, children, stack);
+    for (const Region* region : regions) self_values(*region, children_of[region->id]);
+    other_gpu_work(children_of[model::kNone]);
+  }
+
+  /// The values of a region without those of its children.
+  void self_values(const Region& region, const std::vector<const Region*>& children) {
+    const ProfileStack stack = range_frames(region.path);
+    add(stack, kWall, region.wall.exclusive_ns);
+    if (const auto energy = energy_of(region)) {
+      double self_energy = *energy;
+      for (const Region* child : children) self_energy -= energy_of(*child).value_or(0);
+      add(stack, kEnergy, self_energy);
     }
-    rest(inside[model::kNone]);
+    if (!region.gpu) return;
+    double self_bytes = region.gpu->copy_bytes;
+    for (const Region* child : children) self_bytes -= child->gpu ? child->gpu->copy_bytes : 0;
+    add(stack, kCopied, self_bytes);
+    kernels(region, children, stack);
   }
 
   void kernels(const Region& region, const std::vector<const Region*>& children,
                const ProfileStack& stack) {
-    std::map<std::string, double> own;
-    const auto listed = [&](const GpuWork& work, double sign) {
-      for (const model::KernelRow& row : work.top_kernels) own[row.name] += sign * row.total_ns;
-      return static_cast<std::int64_t>(work.top_kernels.size()) == work.distinct_kernels;
+    std::map<std::string, double> self_ns_of;  // by name
+    bool are_all_listed = true;
+    const auto add_kernels = [&](const GpuWork& work, double sign) {
+      for (const model::KernelRow& row : work.top_kernels)
+        self_ns_of[row.name] += sign * row.total_ns;
+      if (std::ssize(work.top_kernels) != work.distinct_kernels) are_all_listed = false;
     };
-    bool all = listed(*region.gpu, 1);
-    for (const Region* child : children) all = (!child->gpu || listed(*child->gpu, -1)) && all;
-    double sum = 0;
-    for (const auto& [name, ns] : own) sum += ns > 0 ? ns : 0;
-    if (!all || std::abs(sum - region.gpu->exclusive_kernel_ns) > 1)
-      own = {{"(kernels)", region.gpu->exclusive_kernel_ns}};
-    for (const auto& [name, ns] : own) add(with(stack, name, "GPU"), kGpu, ns);
+    add_kernels(*region.gpu, 1);
+    for (const Region* child : children)
+      if (child->gpu) add_kernels(*child->gpu, -1);
+    double sum_ns = 0;
+    for (const auto& [name, ns] : self_ns_of) sum_ns += std::max(ns, 0.0);
+    const bool differs = std::abs(sum_ns - region.gpu->exclusive_kernel_ns) > 1;
+    if (!are_all_listed || differs) self_ns_of = {{"(kernels)", region.gpu->exclusive_kernel_ns}};
+    for (const auto& [name, ns] : self_ns_of) add(with_frame(stack, name, "GPU"), kGpu, ns);
   }
 
-  /// GPU work of the run that no range of the tree has.
-  void rest(const std::vector<const Region*>& tops) {
+  /// GPU work outside ranges, and in ranges of other trees.
+  void other_gpu_work(const std::vector<const Region*>& roots) {
     if (!report_.total) return;
-    const ProfileStack none = with({}, "(outside ranges)", "");
-    const ProfileStack others = with({}, "(other ranges)", "");
-    double ns = report_.total->kernel_ns, bytes = report_.total->copy_bytes;
-    for (const Region* top : tops) {
-      ns -= top->gpu ? top->gpu->kernel_ns : 0;
-      bytes -= top->gpu ? top->gpu->copy_bytes : 0;
+    double others_ns = report_.total->kernel_ns;
+    double others_bytes = report_.total->copy_bytes;
+    for (const Region* root : roots) {
+      if (!root->gpu) continue;
+      others_ns -= root->gpu->kernel_ns;
+      others_bytes -= root->gpu->copy_bytes;
     }
     if (report_.unattributed) {
-      double listed = 0;
-      for (const model::KernelRow& row : report_.unattributed->top_kernels) {
-        add(with(none, row.name, "GPU"), kGpu, row.total_ns);
-        listed += row.total_ns;
+      const GpuWork& outside = *report_.unattributed;
+      const ProfileStack stack = with_frame({}, "(outside ranges)", "");
+      double listed_ns = 0;
+      for (const model::KernelRow& row : outside.top_kernels) {
+        add(with_frame(stack, row.name, "GPU"), kGpu, row.total_ns);
+        listed_ns += row.total_ns;
       }
-      add(with(none, "(kernels)", "GPU"), kGpu, report_.unattributed->kernel_ns - listed);
-      add(none, kCopied, report_.unattributed->copy_bytes);
-      ns -= report_.unattributed->kernel_ns;
-      bytes -= report_.unattributed->copy_bytes;
+      add(with_frame(stack, "(kernels)", "GPU"), kGpu, outside.kernel_ns - listed_ns);
+      add(stack, kCopied, outside.copy_bytes);
+      others_ns -= outside.kernel_ns;
+      others_bytes -= outside.copy_bytes;
     }
-    add(with(others, "(kernels)", "GPU"), kGpu, ns);
-    add(others, kCopied, bytes);
+    const ProfileStack others = with_frame({}, "(other ranges)", "");
+    add(with_frame(others, "(kernels)", "GPU"), kGpu, others_ns);
+    add(others, kCopied, others_bytes);
   }
 
   void outside() {
-    if (report_.outside) add(with({}, "(outside ranges)", ""), kWall, report_.outside->wall_ns);
+    if (report_.outside)
+      add(with_frame({}, "(outside ranges)", ""), kWall, report_.outside->wall_ns);
   }
 
   void functions(const model::Session& session) {
     for (const Chain& chain : chains(report_)) {
-      ProfileStack stack =
-          chain.ranges.empty() ? with({}, "(outside ranges)", "") : ranges(chain.ranges);
-      for (const std::uint32_t at : frames_of(session.cpu, chain.stack)) {
-        const model::CpuFrame& frame = session.cpu.frames[at];
+      ProfileStack stack = chain.ranges.empty() ? with_frame({}, "(outside ranges)", "")
+                                                : range_frames(chain.ranges);
+      for (const std::uint32_t index : frames_of(session.cpu, chain.stack)) {
+        const model::CpuFrame& frame = session.cpu.frames[index];
         const auto file = session.strings.view(frame.file != 0 ? frame.file : frame.module);
-        stack = with(std::move(stack), frame_text(session, frame), std::string(file));
+        stack = with_frame(std::move(stack), frame_text(session, frame), std::string(file));
       }
       add(stack, kCpu, static_cast<double>(chain.samples * session.cpu.interval_ns));
     }
   }
 
   const model::Report& report_;
-  Profile out_;
+  Profile profile_;
 };
 
 }  // namespace

@@ -1,12 +1,13 @@
-// What pprof shows: stacks of frames (ranges, then functions or kernels) with what their innermost
-// frame took by itself.
+// What pprof shows: stacks of frames (ranges, then functions or kernels) and the values of their
+// innermost frame.
 //
-// Values of a sample are those of its innermost frame alone: self time of a range; below it
-// functions by CPU samples, and kernels by GPU time. They add up to what the run took. Ranges of
-// several domains, and start/end ranges, overlap: wall and GPU time are of the tree in which most
-// time was spent; GPU work in others is in "(other ranges)", and a comment names them. A kind of
-// value of which nothing was recorded is left out. A range's kernels are told apart where the
-// report lists all of them for it and the ranges inside; else they are one, "(kernels)".
+// Values of a sample are those of its innermost frame alone: self time of a range, and below it
+// functions by CPU samples and kernels by GPU time. They add up to the values of the run. Ranges of
+// several domains, and start/end ranges, overlap: wall and GPU time are those of the tree (a domain
+// and a kind) with most wall time. GPU work in other trees is in "(other ranges)", and a comment
+// names them. Kinds of values without a recording are left out. The kernels of a range are listed
+// if the report has all of them for the range and its children; otherwise they are one frame,
+// "(kernels)".
 #pragma once
 
 #include <array>
@@ -33,17 +34,16 @@ inline constexpr std::array<std::pair<std::string_view, std::string_view>, kKind
 using ProfileFrame = std::pair<std::string, std::string>;  ///< name and file
 
 struct Profile {
-  std::vector<ProfileKind> kinds;                ///< of which something was recorded
+  std::vector<ProfileKind> kinds;                ///< those with recorded values
   std::map<ProfileFrame, std::uint64_t> frames;  ///< with their numbers, from 1
   /// Numbers of frames, the outermost first, and the values by kind.
   std::map<std::vector<std::uint64_t>, std::array<double, kKinds>> samples;
   std::vector<std::string> comments;
 };
 
-/// A call chain of CPU samples with the ranges that it is in: each sample once, whatever domains
-/// were open.
+/// A call chain of CPU samples and the ranges around it. Each sample counts once, in one domain.
 struct Chain {
-  std::vector<std::string> ranges;     ///< from the outermost; none outside every range
+  std::vector<std::string> ranges;     ///< outermost first; empty outside ranges
   std::uint32_t stack = model::kNone;  ///< index into CpuProfile::stacks
   std::int64_t samples = 0;
 };

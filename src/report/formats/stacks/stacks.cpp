@@ -25,15 +25,15 @@ base::Result<std::vector<Chain>> sampled_chains(const model::Report& report,
 }  // namespace
 
 std::vector<Chain> chains(const model::Report& report) {
-  std::vector<Chain> out;
+  std::vector<Chain> chains;
+  const auto add = [&](const std::vector<std::string>& ranges, const model::CpuWork& cpu) {
+    for (const model::CpuStackCount& count : cpu.stacks)
+      chains.push_back({ranges, count.stack, count.samples});
+  };
   for (const model::Region& region : report.regions)
-    if (region.cpu)
-      for (const model::CpuStackCount& count : region.cpu->stacks)
-        out.push_back({region.path, count.stack, count.samples});
-  if (report.cpu_outside)
-    for (const model::CpuStackCount& count : report.cpu_outside->stacks)
-      out.push_back({{}, count.stack, count.samples});
-  return out;
+    if (region.cpu) add(region.path, *region.cpu);
+  if (report.cpu_outside) add({}, *report.cpu_outside);
+  return chains;
 }
 
 std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t stack) {
@@ -46,15 +46,18 @@ std::vector<std::uint32_t> frames_of(const model::CpuProfile& cpu, std::uint32_t
 
 base::Result<void> export_collapsed(const model::Report& report, const model::Session* session,
                                     const Style&, Sink& sink) {
-  auto list = TRY(sampled_chains(report, session));
-  std::vector<std::string> texts;
+  const std::vector<Chain> chains = TRY(sampled_chains(report, session));
+  std::vector<std::string> frame_words;
   for (const model::CpuFrame& frame : session->cpu.frames)
-    texts.push_back(folded_word(frame_text(*session, frame)));
-  for (const Chain& chain : list) {
+    frame_words.push_back(folded_word(frame_text(*session, frame)));
+  for (const Chain& chain : chains) {
     std::string line;
-    const auto add = [&](const std::string& text) { line += (line.empty() ? "" : ";") + text; };
+    const auto add = [&](const std::string& word) {
+      if (!line.empty()) line += ';';
+      line += word;
+    };
     for (const std::string& range : chain.ranges) add(folded_word(range));
-    for (const std::uint32_t frame : frames_of(session->cpu, chain.stack)) add(texts[frame]);
+    for (const std::uint32_t frame : frames_of(session->cpu, chain.stack)) add(frame_words[frame]);
     if (line.empty()) line = "(unknown)";
     sink.write(line + " " + std::to_string(chain.samples) + "\n");
   }
@@ -63,14 +66,18 @@ base::Result<void> export_collapsed(const model::Report& report, const model::Se
 
 base::Result<void> export_speedscope(const model::Report& report, const model::Session* session,
                                      const Style&, Sink& sink) {
-  auto list = TRY(sampled_chains(report, session));
+  const std::vector<Chain> chains = TRY(sampled_chains(report, session));
   const CpuProfile& cpu = session->cpu;
-  std::unordered_map<std::string, std::size_t> ranges;
-  std::vector<std::string> names;
-  for (const Chain& chain : list)
-    for (const std::string& range : chain.ranges)
-      if (ranges.try_emplace(range, cpu.frames.size() + names.size()).second)
-        names.push_back(range);
+  // Ranges are frames after those of the CPU.
+  std::unordered_map<std::string, std::size_t> frame_of_range;
+  std::vector<std::string> range_names;
+  for (const Chain& chain : chains) {
+    for (const std::string& range : chain.ranges) {
+      const std::size_t next = cpu.frames.size() + range_names.size();
+      const bool is_new = frame_of_range.try_emplace(range, next).second;
+      if (is_new) range_names.push_back(range);
+    }
+  }
   JsonWriter json(sink);
   json.open_object();
   json.fields("$schema", "https://www.speedscope.app/file-format-schema.json", "exporter",
@@ -85,29 +92,29 @@ base::Result<void> export_speedscope(const model::Report& report, const model::S
     if (frame.line > 0) json.field("line", frame.line);
     json.close();
   }
-  for (const std::string& name : names) {
+  for (const std::string& range : range_names) {
     json.open_line_object();
-    json.field("name", name);
+    json.field("name", range);
     json.close();
   }
   json.close();
   json.close();
-  std::int64_t end = 0;
-  for (const Chain& chain : list) end += chain.samples * cpu.interval_ns;
+  std::int64_t end_ns = 0;
+  for (const Chain& chain : chains) end_ns += chain.samples * cpu.interval_ns;
   json.open_array("profiles");
   json.open_object();
   json.fields("type", "sampled", "name", "CPU time", "unit", "nanoseconds", "startValue", 0,
-              "endValue", end);
+              "endValue", end_ns);
   json.open_array("samples");
-  for (const Chain& chain : list) {
+  for (const Chain& chain : chains) {
     json.open_line_array();
-    for (const std::string& range : chain.ranges) json.value(ranges.at(range));
+    for (const std::string& range : chain.ranges) json.value(frame_of_range.at(range));
     for (const std::uint32_t frame : frames_of(cpu, chain.stack)) json.value(frame);
     json.close();
   }
   json.close();
   json.open_line_array("weights");
-  for (const Chain& chain : list) json.value(chain.samples * cpu.interval_ns);
+  for (const Chain& chain : chains) json.value(chain.samples * cpu.interval_ns);
   for (int level = 0; level < 4; ++level) json.close();
   json.finish();
   return {};

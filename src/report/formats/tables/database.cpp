@@ -11,19 +11,19 @@
 namespace rangescope::report::tables {
 namespace {
 
-constexpr std::uint32_t kApplicationId =
-    0x52534350;  // "RSCP", in the file's header (file(1) can tell)
+/// "RSCP", in the file's header, where file(1) finds it.
+constexpr std::uint32_t kApplicationId = 0x52534350;
 
 /// A table by its INSERT.
 class Insert final : public Rows {
  public:
   explicit Insert(base::Statement statement) : statement_(std::move(statement)) {}
-  void integer(std::int64_t value) override { statement_.bind(++at_, value); }
-  void real(double value) override { statement_.bind(++at_, value); }
-  void text(std::string_view value) override { statement_.bind(++at_, value); }
-  void null() override { statement_.bind_null(++at_); }
+  void integer(std::int64_t value) override { statement_.bind(++column_, value); }
+  void real(double value) override { statement_.bind(++column_, value); }
+  void text(std::string_view value) override { statement_.bind(++column_, value); }
+  void null() override { statement_.bind_null(++column_); }
   base::Result<void> end() override {
-    at_ = 0;
+    column_ = 0;
     TRY(statement_.step());
     statement_.reset();
     return {};
@@ -32,7 +32,7 @@ class Insert final : public Rows {
 
  private:
   base::Statement statement_;
-  int at_ = 0;
+  int column_ = 0;
 };
 
 class SqliteStore final : public Store {
@@ -40,16 +40,18 @@ class SqliteStore final : public Store {
   explicit SqliteStore(base::Database& database) : database_(database) {}
   base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
                                             const std::vector<TableColumn>& columns) override {
-    std::string declared, places;
+    constexpr const char* kTypes[] = {" integer", " real", " text"};
+    std::vector<std::string> declarations, parameters;
     for (const TableColumn& column : columns) {
-      constexpr const char* kTypes[] = {" integer", " real", " text"};
-      declared += (declared.empty() ? "" : ", ") + column.name + kTypes[column.type];
-      if (places.empty() && column.name == "id") declared += " primary key";
-      places += places.empty() ? "?" : ",?";
+      std::string declaration = column.name + kTypes[column.type];
+      if (declarations.empty() && column.name == "id") declaration += " primary key";
+      declarations.push_back(std::move(declaration));
+      parameters.emplace_back("?");
     }
     const std::string name(table);
-    TRY(database_.execute("create table " + name + '(' + declared + ')'));
-    auto statement = TRY(database_.prepare("insert into " + name + " values(" + places + ")"));
+    TRY(database_.execute("create table " + name + '(' + base::join(declarations, ", ") + ')'));
+    const std::string values = base::join(parameters, ",");
+    auto statement = TRY(database_.prepare("insert into " + name + " values(" + values + ")"));
     return std::make_unique<Insert>(std::move(statement));
   }
 
@@ -65,44 +67,68 @@ bool is_own_export(std::string_view head) {
 }
 
 template <class Source>
-base::Result<void> print(Source& statement, RowFormat format, Sink& sink, std::size_t width) {
-  std::vector<base::Table::Column> columns;
-  std::vector<std::string> fields;
+nlohmann::ordered_json json_row(Source& statement) {
+  nlohmann::ordered_json object;
   for (int i = 0; i < statement.columns(); ++i) {
-    columns.push_back({std::string(statement.column_name(i)), true, i == 0, 0});
-    fields.push_back(csv_field(statement.column_name(i)));
+    auto& value = object[std::string(statement.column_name(i))];
+    if (statement.is_null(i)) continue;
+    if (!statement.is_number(i))
+      value = base::printable(statement.text(i));
+    else if (const auto integer = base::to_int(statement.text(i)))
+      value = *integer;
+    else
+      value = statement.real(i);
   }
-  base::Table table(columns);
-  if (format == RowFormat::kCsv) csv_row(sink, fields);
+  return object;
+}
+
+template <class Source>
+base::Result<void> print_json(Source& statement, Sink& sink) {
   for (;;) {
-    auto more = TRY(statement.step());
-    if (!more) break;
-    if (format == RowFormat::kTable) {
-      std::vector<base::Table::Cell> cells;
-      for (int i = 0; i < statement.columns(); ++i)
-        cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
-      table.add(std::move(cells));
-    } else if (format == RowFormat::kCsv) {
-      for (int i = 0; i < statement.columns(); ++i)
-        fields[static_cast<std::size_t>(i)] = csv_field(statement.text(i));
-      csv_row(sink, fields);
-    } else {
-      nlohmann::ordered_json object;
-      for (int i = 0; i < statement.columns(); ++i) {
-        auto& value = object[std::string(statement.column_name(i))];
-        if (statement.is_null(i)) continue;
-        if (!statement.is_number(i))
-          value = base::printable(statement.text(i));
-        else if (const auto whole = base::to_int(statement.text(i)))
-          value = *whole;
-        else
-          value = statement.real(i);
-      }
-      sink.write(base::printable_json(object.dump()) + '\n');
-    }
+    const auto has_row = TRY(statement.step());
+    if (!has_row) return {};
+    sink.write(base::printable_json(json_row(statement).dump()) + '\n');
   }
-  if (format == RowFormat::kTable) sink.write(table.render(width, false));
+}
+
+template <class Source>
+base::Result<void> print_csv(Source& statement, Sink& sink) {
+  std::vector<std::string> fields;
+  for (int i = 0; i < statement.columns(); ++i)
+    fields.push_back(csv_field(statement.column_name(i)));
+  csv_row(sink, fields);
+  for (;;) {
+    const auto has_row = TRY(statement.step());
+    if (!has_row) return {};
+    for (int i = 0; i < statement.columns(); ++i)
+      fields[static_cast<std::size_t>(i)] = csv_field(statement.text(i));
+    csv_row(sink, fields);
+  }
+}
+
+template <class Source>
+base::Result<void> print_table(Source& statement, Sink& sink, std::size_t width) {
+  std::vector<base::Table::Column> columns;
+  for (int i = 0; i < statement.columns(); ++i)
+    columns.push_back({std::string(statement.column_name(i)), true, i == 0, 0});
+  base::Table table(columns);
+  for (;;) {
+    const auto has_row = TRY(statement.step());
+    if (!has_row) break;
+    std::vector<base::Table::Cell> cells;
+    for (int i = 0; i < statement.columns(); ++i)
+      cells.push_back({base::printable(statement.text(i)), base::Tone::kPlain});
+    table.add(std::move(cells));
+  }
+  sink.write(table.render(width, false));
   return {};
+}
+
+template <class Source>
+base::Result<void> print(Source& statement, RowFormat format, Sink& sink, std::size_t width) {
+  if (format == RowFormat::kTable) return print_table(statement, sink, width);
+  if (format == RowFormat::kCsv) return print_csv(statement, sink);
+  return print_json(statement, sink);
 }
 
 }  // namespace

@@ -14,33 +14,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMarker =
-    "_rangescope.json";  // readers of Parquet folders skip what begins with '_'
+// Readers of Parquet folders skip names that start with '_'.
+constexpr std::string_view kMarker = "_rangescope.json";
 constexpr std::string_view kSchema = "rangescope.parquet/1";
 constexpr std::string_view kNullPartition = "__HIVE_DEFAULT_PARTITION__";
 
 /// A value in a path, as Hive escapes it.
 std::string hive_escape(std::string_view value) {
-  std::string out;
+  std::string escaped;
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0 || c == '-' || c == '_' || (c == '.' && !out.empty()))
-      out += c;
+    const bool is_inner_dot = c == '.' && !escaped.empty();
+    const bool is_plain = std::isalnum(byte) != 0 || c == '-' || c == '_' || is_inner_dot;
+    if (is_plain)
+      escaped += c;
     else
-      out += fmt::format("%{:02X}", byte);
+      escaped += fmt::format("%{:02X}", byte);
   }
-  return out;
+  return escaped;
 }
 
-std::string declared(const std::vector<TableColumn>& columns) {
+std::string declarations(const std::vector<TableColumn>& columns) {
   constexpr const char* kTypes[] = {" bigint", " double", " varchar"};
-  std::string text;
+  std::vector<std::string> texts;
   for (const TableColumn& column : columns)
-    text += (text.empty() ? "\"" : ", \"") + column.name + '"' + kTypes[column.type];
-  return text;
+    texts.push_back('"' + column.name + '"' + kTypes[column.type]);
+  return base::join(texts, ", ");
 }
 
-/// A table of DuckDB; `partition` comes first in each of its rows, where it has columns for it.
+/// Rows of a table of DuckDB. With a partition, its job and rank are the first values of each row.
 class Appended : public Rows {
  public:
   Appended(base::DuckAppender appender, const Partition* partition)
@@ -48,8 +50,10 @@ class Appended : public Rows {
   void integer(std::int64_t value) override { start().add(value); }
   void real(double value) override { start().add(value); }
   void text(std::string_view value) override {
-    base::is_utf8(value) ? start().add(value)
-                         : start().add(std::string_view(base::printable(value)));
+    if (base::is_utf8(value))
+      start().add(value);
+    else
+      start().add(std::string_view(base::printable(value)));
   }
   void null() override { start().null(); }
   base::Result<void> end() override {
@@ -62,7 +66,10 @@ class Appended : public Rows {
   base::DuckAppender& start() {
     if (!started_ && partition_ != nullptr) {
       appender_.add(std::string_view(partition_->job));
-      partition_->rank ? appender_.add(std::int64_t{*partition_->rank}) : appender_.null();
+      if (partition_->rank)
+        appender_.add(std::int64_t{*partition_->rank});
+      else
+        appender_.null();
     }
     started_ = true;
     return appender_;
@@ -80,7 +87,7 @@ class MemoryStore final : public Store {
                                             const std::vector<TableColumn>& columns) override {
     const std::string name(table);
     TRY(duck_.execute("create table if not exists " + name + " (job varchar, rank bigint, " +
-                      declared(columns) + ")"));
+                      declarations(columns) + ")"));
     auto appender = TRY(duck_.append(name));
     return std::make_unique<Appended>(std::move(appender), &partition_);
   }
@@ -114,15 +121,15 @@ class Copied final : public Appended {
 class ParquetStore final : public Store {
  public:
   ParquetStore(const base::Duck& duck, const Partition& partition, fs::path folder)
-      : duck_(duck),
-        below_(fs::path("job=" + hive_escape(partition.job)) /
-               ("rank=" +
-                (partition.rank ? std::to_string(*partition.rank) : std::string(kNullPartition)))),
-        folder_(std::move(folder)) {}
+      : duck_(duck), folder_(std::move(folder)) {
+    std::string rank(kNullPartition);
+    if (partition.rank) rank = std::to_string(*partition.rank);
+    partition_path_ = fs::path("job=" + hive_escape(partition.job)) / ("rank=" + rank);
+  }
   base::Result<std::unique_ptr<Rows>> begin(std::string_view table,
                                             const std::vector<TableColumn>& columns) override {
     const std::string name(table);
-    const fs::path folder = folder_ / name / below_;
+    const fs::path folder = folder_ / name / partition_path_;
     std::error_code error;
     fs::create_directories(folder, error);
     if (error)
@@ -130,7 +137,7 @@ class ParquetStore final : public Store {
                         folder.string());
     auto file = TRY(base::Replacement::begin(folder / (name + ".parquet")));
     files_.push_back(std::move(file));
-    TRY(duck_.execute("create table " + name + " (" + declared(columns) + ")"));
+    TRY(duck_.execute("create table " + name + " (" + declarations(columns) + ")"));
     auto appender = TRY(duck_.append(name));
     return std::make_unique<Copied>(std::move(appender), duck_, name, files_.back().temporary());
   }
@@ -141,18 +148,19 @@ class ParquetStore final : public Store {
 
  private:
   const base::Duck& duck_;
-  fs::path below_, folder_;
+  fs::path partition_path_, folder_;
   std::vector<base::Replacement> files_;
 };
 
-/// The folders in `folder` that begin so. A link is none of ours.
+/// The folders in `folder` whose names start with `prefix`, without links.
 std::vector<fs::path> partitions_in(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.symlink_status(error).type() == fs::file_type::directory &&
-        entry.path().filename().string().starts_with(prefix))
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const bool is_folder = entry.symlink_status(error).type() == fs::file_type::directory;
+    if (is_folder && entry.path().filename().string().starts_with(prefix))
       found.push_back(entry.path());
+  }
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -161,11 +169,12 @@ std::vector<fs::path> files_of(const fs::path& folder, const std::string& table)
   std::vector<fs::path> files;
   std::error_code error;
   if (fs::symlink_status(folder / table, error).type() != fs::file_type::directory) return files;
-  for (const fs::path& job : partitions_in(folder / table, "job="))
-    for (const fs::path& rank : partitions_in(job, "rank="))
-      if (const fs::path file = rank / (table + ".parquet");
-          fs::symlink_status(file, error).type() == fs::file_type::regular)
-        files.push_back(file);
+  for (const fs::path& job : partitions_in(folder / table, "job=")) {
+    for (const fs::path& rank : partitions_in(job, "rank=")) {
+      const fs::path file = rank / (table + ".parquet");
+      if (fs::symlink_status(file, error).type() == fs::file_type::regular) files.push_back(file);
+    }
+  }
   return files;
 }
 
@@ -181,11 +190,12 @@ base::Result<void> check_parquet_folder(const fs::path& folder) {
   const auto status = fs::symlink_status(folder, error);
   if (!fs::exists(status)) {
     const fs::path parent = fs::absolute(folder, error).lexically_normal().parent_path();
-    const fs::path above = folder.has_filename() ? parent : parent.parent_path();
-    if (fs::is_directory(above, error)) return {};
+    // "new/" ends in an empty name.
+    const fs::path existing = folder.has_filename() ? parent : parent.parent_path();
+    if (fs::is_directory(existing, error)) return {};
     return base::fail(base::Code::kIo, "cannot make the folder: its parent does not exist",
                       folder.string(),
-                      "Make that first: mkdir -p " + base::shell_quote(above.string()));
+                      "Make that first: mkdir -p " + base::shell_quote(existing.string()));
   }
   if (!fs::is_directory(status))
     return base::fail(base::Code::kUsage, "Parquet goes into a folder, and this is not one",
@@ -212,26 +222,27 @@ base::Result<void> write_parquet(const Input& input, const Partition& partition,
 
 base::Result<void> open_parquet(const base::Duck& duck, const fs::path& folder) {
   std::error_code error;
-  const fs::path whole = fs::canonical(folder, error);
+  const fs::path canonical = fs::canonical(folder, error);
   std::vector<fs::path> readable;
   for (const std::string& table : table_names()) {
-    const auto files = files_of(whole, table);
+    const auto files = files_of(canonical, table);
     if (files.empty()) continue;
-    std::string list;
+    std::vector<std::string> patterns;
     for (const fs::path& file : files)
-      list += (list.empty() ? "" : ", ") + base::sql_quote(base::sql_glob_escape(file.string()));
-    auto made = duck.execute(
+      patterns.push_back(base::sql_quote(base::sql_glob_escape(file.string())));
+    const auto view = duck.execute(
         "create view " + table + " as select job, rank, * exclude (job, rank) from read_parquet([" +
-        list + "], union_by_name = true, hive_partitioning = true, hive_types_autocast = false, " +
+        base::join(patterns, ", ") +
+        "], union_by_name = true, hive_partitioning = true, hive_types_autocast = false, " +
         "hive_types = {'job': varchar, 'rank': bigint})");
-    if (!made)
+    if (!view)
       return base::fail(base::Code::kBadData,
-                        "table " + table + " cannot be read: " + made.error().what, folder.string(),
+                        "table " + table + " cannot be read: " + view.error().what, folder.string(),
                         "Export it again");
-    for (const fs::path& file : files) {  // the pattern is looked for too
+    for (const fs::path& file : files) {  // DuckDB also opens the pattern itself
       readable.push_back(file);
-      if (const std::string escaped = base::sql_glob_escape(file.string()); escaped != file)
-        readable.emplace_back(escaped);
+      const std::string pattern = base::sql_glob_escape(file.string());
+      if (pattern != file) readable.emplace_back(pattern);
     }
   }
   if (readable.empty())

@@ -17,8 +17,8 @@ std::string column_of(std::string_view tag) {
   return base::replace_all(tag, ".", "_");
 }
 
-/// The values of a row: an empty optional, NaN and a view of nothing (a name that nobody gave) are
-/// NULL.
+/// Appends values to a row. An empty optional, NaN and a string_view without data (a missing name)
+/// are NULL.
 class Put {
  public:
   explicit Put(Rows& rows) : rows_(rows) {}
@@ -44,43 +44,51 @@ class Put {
   Rows& rows_;
 };
 
-/// A time, nothing while it is open.
-std::optional<std::int64_t> closed(std::int64_t at_ns) {
+/// An end; nothing for a range or call that did not end.
+std::optional<std::int64_t> end_or_null(std::int64_t at_ns) {
   return at_ns == model::kOpen ? std::nullopt : std::optional(at_ns);
 }
-std::string triple(const std::array<std::uint32_t, 3>& of) {
-  return fmt::format("{}x{}x{}", of[0], of[1], of[2]);
+std::string dimensions(const std::array<std::uint32_t, 3>& size) {
+  return fmt::format("{}x{}x{}", size[0], size[1], size[2]);
 }
 
 /// "id integer, name text, share real"
-std::vector<TableColumn> columns_of(std::string_view text) {
+std::vector<TableColumn> columns_of(std::string_view declarations) {
   std::vector<TableColumn> columns;
-  for (const std::string_view part : base::split(text, ',')) {
-    const std::string_view one = base::trim(part);
-    const auto space = one.find(' ');
-    const std::string_view type = one.substr(space + 1);
-    columns.push_back({std::string(one.substr(0, space)), type == "integer" ? TableColumn::kInteger
-                                                          : type == "real"  ? TableColumn::kReal
-                                                                            : TableColumn::kText});
+  for (const std::string_view declaration : base::split(declarations, ',')) {
+    const std::string_view trimmed = base::trim(declaration);
+    const auto space = trimmed.find(' ');
+    const std::string_view type = trimmed.substr(space + 1);
+    TableColumn& column = columns.emplace_back();
+    column.name = trimmed.substr(0, space);
+    column.type = TableColumn::kText;
+    if (type == "integer") column.type = TableColumn::kInteger;
+    if (type == "real") column.type = TableColumn::kReal;
   }
   return columns;
 }
 
+/// A field of what a pointer points to; nothing for null.
+template <class T, class Field>
+std::optional<Field> field_of(const T* object, Field T::*field) {
+  return object == nullptr ? std::nullopt : std::optional(object->*field);
+}
+
 class Writer {
  public:
-  Writer(const Input& input, Store& store, bool wanted)
+  Writer(const Input& input, Store& store, bool is_wanted)
       : report_(input.report),
-        s_(input.session),
+        session_(input.session),
         places_(input.places),
         store_(store),
-        wanted_(wanted) {}
+        is_wanted_(is_wanted) {}
 
   base::Result<void> run() {
     std::vector<std::pair<std::string_view, std::string>> facts = {{"id", report_.run.id},
                                                                    {"tool", report_.run.tool}};
     facts.emplace_back("duration_ns", fmt::format("{:.0f}", report_.run.duration_ns));
     facts.emplace_back("start_unix_ns", std::to_string(report_.run.start_unix_ns));
-    const model::Clock& clock = s_.clock;
+    const model::Clock& clock = session_.clock;
     if (clock.anchor_unix_ns != 0)
       facts.emplace_back("utc_ns", std::to_string(clock.anchor_unix_ns - clock.anchor_ns));
     const double offset = report_.ranks.size() == 1 ? report_.ranks.front().clock_offset_ns : 0;
@@ -96,34 +104,38 @@ class Writer {
         "id integer, parent integer, path text, name text, domain text, kind text, depth integer, "
         "pid "
         "integer, tid integer";
-    for (const model::Measure& measure : model::measures())
-      columns += ", " + column_of(measure.tag) +
-                 (measure.unit == model::Unit::kCount ? " integer" : " real");
-    return fill(
-        "regions", columns, report_.regions,
-        [&](Put& put, std::size_t, const model::Region& region) {
-          put(region.id, indexed(region.parent), base::join(region.path, " > "),
-              region.path.empty() ? std::string{} : region.path.back(), region.domain,
-              kind_of(region.kind), region.depth, pid_of(report_, region.process), region.thread);
-          for (const model::Measure& measure : model::measures()) {
-            const auto value = measure.get(region);
-            value&& measure.unit == model::Unit::kCount ? put(static_cast<std::int64_t>(*value))
-                                                        : put(value);
-          }
-        });
+    for (const model::Measure& measure : model::measures()) {
+      const char* type = measure.unit == model::Unit::kCount ? " integer" : " real";
+      columns += ", " + column_of(measure.tag) + type;
+    }
+    return fill("regions", columns, report_.regions,
+                [&](Put& put, std::size_t, const model::Region& region) {
+                  put(region.id, indexed(region.parent), base::join(region.path, " > "),
+                      region.path.empty() ? std::string{} : region.path.back(), region.domain,
+                      kind_of(region.kind), region.depth, pid_of(report_, region.process),
+                      region.thread);
+                  for (const model::Measure& measure : model::measures()) {
+                    const auto value = measure.get(region);
+                    if (value && measure.unit == model::Unit::kCount)
+                      put(static_cast<std::int64_t>(*value));
+                    else
+                      put(value);
+                  }
+                });
   }
 
   base::Result<void> region_kernels() {
-    std::vector<std::pair<std::uint32_t, const model::KernelRow*>> list;
-    for (const model::Region& region : report_.regions)
-      if (region.gpu)
-        for (const model::KernelRow& row : region.gpu->top_kernels)
-          list.emplace_back(region.id, &row);
+    std::vector<std::pair<std::uint32_t, const model::KernelRow*>> rows;
+    for (const model::Region& region : report_.regions) {
+      if (!region.gpu) continue;
+      for (const model::KernelRow& kernel : region.gpu->top_kernels)
+        rows.emplace_back(region.id, &kernel);
+    }
     return fill("region_kernels",
-                "region integer, name text, calls integer, total_ns real, share real", list,
-                [](Put& put, std::size_t, const auto& one) {
-                  put(one.first, one.second->name, one.second->calls, one.second->total_ns,
-                      one.second->share);
+                "region integer, name text, calls integer, total_ns real, share real", rows,
+                [](Put& put, std::size_t, const auto& row) {
+                  const auto& [region, kernel] = row;
+                  put(region, kernel->name, kernel->calls, kernel->total_ns, kernel->share);
                 });
   }
 
@@ -134,10 +146,10 @@ class Writer {
       const std::string* name;
       const model::Metric* metric;
     };
-    std::vector<Row> list;
+    std::vector<Row> rows;
     const auto add = [&](const model::Region* region, const model::KernelMetrics* kernel,
                          const auto& metrics) {
-      for (const auto& [name, metric] : metrics) list.push_back({region, kernel, &name, &metric});
+      for (const auto& [name, metric] : metrics) rows.push_back({region, kernel, &name, &metric});
     };
     for (const model::Region& region : report_.regions) {
       add(&region, nullptr, region.metrics);
@@ -151,15 +163,18 @@ class Writer {
         "region integer, kernel text, ordinal integer, name text, value real, min real, max real, "
         "unit text, "
         "rounds integer, source text, absent text",
-        list, [](Put& put, std::size_t, const Row& row) {
+        rows, [](Put& put, std::size_t, const Row& row) {
           const model::Metric& metric = *row.metric;
-          const bool there = metric.absent.empty();
-          const auto value = [&](double of) { return there ? std::optional(of) : std::nullopt; };
-          put(row.region != nullptr ? std::optional(row.region->id) : std::nullopt,
-              row.kernel != nullptr ? std::optional(row.kernel->name) : std::nullopt,
-              row.kernel != nullptr ? std::optional(row.kernel->ordinal) : std::nullopt, *row.name,
-              value(metric.value), value(metric.min), value(metric.max), metric.unit, metric.rounds,
-              metric.source, there ? std::nullopt : std::optional(metric.absent));
+          put(field_of(row.region, &model::Region::id),
+              field_of(row.kernel, &model::KernelMetrics::name),
+              field_of(row.kernel, &model::KernelMetrics::ordinal), *row.name);
+          const bool has_value = metric.absent.empty();
+          const auto value = [&](double number) {
+            return has_value ? std::optional(number) : std::nullopt;
+          };
+          put(value(metric.value), value(metric.min), value(metric.max));
+          put(metric.unit, metric.rounds, metric.source);
+          put(has_value ? std::nullopt : std::optional(metric.absent));
         });
   }
 
@@ -179,10 +194,10 @@ class Writer {
     return fill("verdict",
                 "kind text, severity text, path text, region integer, text text, saves_ns real, "
                 "saves_share real, next text, saves_low_ns real, saves_high_ns real, cure text",
-                report_.verdict, [](Put& put, std::size_t, const model::Verdict& one) {
-                  put(one.kind, model::weight_name(one.severity), one.path, one.region, one.text,
-                      one.saves_ns, one.saves_share, one.next, one.saves_low_ns, one.saves_high_ns,
-                      one.cure);
+                report_.verdict, [](Put& put, std::size_t, const model::Verdict& verdict) {
+                  put(verdict.kind, model::weight_name(verdict.severity), verdict.path,
+                      verdict.region, verdict.text, verdict.saves_ns, verdict.saves_share,
+                      verdict.next, verdict.saves_low_ns, verdict.saves_high_ns, verdict.cure);
                 });
   }
 
@@ -192,17 +207,18 @@ class Writer {
         "allocations integer, older_bytes real, end_bytes real, peak_bytes real, "
         "peak_at_ns real, peak_reserved_bytes real, steps integer, owned_share real, "
         "growth_bytes_per_step real, failed_bytes real, failed_owner text";
-    return fill("memory", kColumns, report_.memory, [&](Put& put, std::size_t id, const auto& of) {
-      put(id, pid_of(report_, of.process), of.device, of.allocator, of.sizes);
-      put(of.allocations, of.older_bytes, of.end_bytes, of.peak_bytes);
-      put(of.peak_at_ns, of.peak_reserved_bytes, of.steps, of.owned_share);
+    const auto row = [&](Put& put, std::size_t id, const model::DeviceMemory& memory) {
+      put(id, pid_of(report_, memory.process), memory.device, memory.allocator, memory.sizes);
+      put(memory.allocations, memory.older_bytes, memory.end_bytes, memory.peak_bytes);
+      put(memory.peak_at_ns, memory.peak_reserved_bytes, memory.steps, memory.owned_share);
       std::optional<double> growth, failed;
       std::string_view owner;
-      if (of.growth) growth = of.growth->bytes_per_step;
-      if (of.failure) failed = of.failure->asked_bytes;
-      if (of.failure) owner = of.failure->owner;
+      if (memory.growth) growth = memory.growth->bytes_per_step;
+      if (memory.failure) failed = memory.failure->asked_bytes;
+      if (memory.failure) owner = memory.failure->owner;
       put(growth, failed, owner);
-    });
+    };
+    return fill("memory", kColumns, report_.memory, row);
   }
 
   base::Result<void> memory_parts() {
@@ -244,17 +260,23 @@ class Writer {
         "id integer, name text, domain text, kind text, start_ns integer, end_ns integer, pid "
         "integer, tid "
         "integer, end_tid integer, category integer, color integer, payload real",
-        s_.ranges, [&](Put& put, std::size_t i, const model::Range& range) {
-          const model::Domain* domain = at(s_.domains, range.domain);
-          const model::Attributes* more = at(s_.attributes, range.attributes);
-          const bool payload = more != nullptr && more->payload_type != model::PayloadType::kAbsent;
-          put(i, text_of(range.name),
-              domain != nullptr ? text_of(domain->name) : std::string_view(), kind_of(range.kind),
-              range.start_ns, closed(range.end_ns), thread_pid(range.thread), tid_of(range.thread),
-              tid_of(range.end_thread),
-              more != nullptr ? std::optional(more->category) : std::nullopt,
-              more != nullptr && more->has_color ? std::optional(more->color_argb) : std::nullopt,
-              payload ? std::optional(more->payload()) : std::nullopt);
+        session_.ranges, [&](Put& put, std::size_t i, const model::Range& range) {
+          const model::Domain* domain = find(session_.domains, range.domain);
+          const model::Attributes* attributes = find(session_.attributes, range.attributes);
+          std::string_view domain_name;
+          if (domain != nullptr) domain_name = text_of(domain->name);
+          put(i, text_of(range.name), domain_name, kind_of(range.kind), range.start_ns,
+              end_or_null(range.end_ns), thread_pid(range.thread), tid_of(range.thread),
+              tid_of(range.end_thread));
+          std::optional<std::uint32_t> category, color;
+          std::optional<double> payload;
+          if (attributes != nullptr) {
+            category = attributes->category;
+            if (attributes->has_color) color = attributes->color_argb;
+            if (attributes->payload_type != model::PayloadType::kAbsent)
+              payload = attributes->payload();
+          }
+          put(category, color, payload);
         });
   }
 
@@ -264,9 +286,9 @@ class Writer {
                  "id integer, name text, kind text, start_ns integer, end_ns integer, pid integer, "
                  "tid integer, "
                  "correlation integer",
-                 s_.launches, [&](Put& put, std::size_t i, const model::Launch& launch) {
+                 session_.launches, [&](Put& put, std::size_t i, const model::Launch& launch) {
                    put(i, text_of(launch.name), kKinds[static_cast<std::size_t>(launch.kind)],
-                       launch.start_ns, closed(launch.end_ns), thread_pid(launch.thread),
+                       launch.start_ns, end_or_null(launch.end_ns), thread_pid(launch.thread),
                        tid_of(launch.thread), launch.correlation);
                  });
   }
@@ -278,51 +300,51 @@ class Writer {
                  "integer, device integer, context integer, stream integer, launch integer, grid "
                  "text, block text, "
                  "registers integer, shared_bytes integer, place integer",
-                 s_.kernels, [&](Put& put, std::size_t i, const model::Kernel& kernel) {
-                   const model::KernelName* name = at(s_.kernel_names, kernel.name);
-                   const model::KernelShape* shape = at(s_.kernel_shapes, kernel.shape);
+                 session_.kernels, [&](Put& put, std::size_t i, const model::Kernel& kernel) {
+                   const model::KernelName* name = find(session_.kernel_names, kernel.name);
+                   const model::KernelShape* shape = find(session_.kernel_shapes, kernel.shape);
                    put(i, text_of(name != nullptr ? name->demangled : model::StringId{}),
                        text_of(name != nullptr ? name->short_name : model::StringId{}),
                        kernel.start_ns, kernel.end_ns, kernel.end_ns - kernel.start_ns);
                    stream(put, kernel.stream, true);
                    put(indexed(kernel.launch));
-                   if (shape == nullptr)
-                     put(std::optional<int>(), std::optional<int>(), std::optional<int>(),
-                         std::optional<int>());
-                   else
-                     put(triple(shape->grid), triple(shape->block), shape->registers_per_thread,
-                         std::uint64_t{shape->static_shared_bytes} + shape->dynamic_shared_bytes);
-                   put(indexed(i < places_.of_kernel.size() ? places_.of_kernel[i] : kNone));
+                   put_shape(put, shape);
+                   const bool has_place = i < places_.of_kernel.size();
+                   put(indexed(has_place ? places_.of_kernel[i] : kNone));
                  });
   }
 
   base::Result<void> places() {
-    return fill(
-        "places", "place integer, region integer, innermost integer", places_.holders,
-        [](Put& put, std::size_t, const auto& one) { put(one.place, one.region, one.innermost); });
+    return fill("places", "place integer, region integer, innermost integer", places_.holders,
+                [](Put& put, std::size_t, const auto& holder) {
+                  put(holder.place, holder.region, holder.innermost);
+                });
   }
 
   /// A row for each value: amounts of the sample, shares 0..1.
   base::Result<void> samples() {
     struct Row {
       const SampleTrack* track;
-      std::size_t at;
+      std::size_t sample;
     };
     const std::vector<SampleTrack> tracks =
-        wanted_ ? sample_tracks(report_, s_) : std::vector<SampleTrack>();
-    std::vector<Row> list;
-    for (const SampleTrack& track : tracks)
-      for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) list.push_back({&track, i});
+        is_wanted_ ? sample_tracks(report_, session_) : std::vector<SampleTrack>();
+    std::vector<Row> rows;
+    for (const SampleTrack& track : tracks) {
+      for (std::size_t i = 0; i < track.stream->start_ns.size(); ++i) rows.push_back({&track, i});
+    }
     return fill("samples",
                 "device integer, uuid text, source text, metric text, unit text, start_ns integer, "
                 "end_ns integer, "
                 "value real",
-                list, [&](Put& put, std::size_t, const Row& row) {
+                rows, [&](Put& put, std::size_t, const Row& row) {
                   const SampleTrack& track = *row.track;
-                  put(ordinal_of(track.stream->device), track.stream->uuid, track.stream->source);
+                  const model::SampleStream& stream = *track.stream;
+                  put(ordinal_of(stream.device), stream.uuid, stream.source);
                   put(track.metric->name, track.metric->unit);
-                  put(track.stream->start_ns[row.at] + track.offset_ns);
-                  put(track.stream->end_ns[row.at] + track.offset_ns, track.metric->values[row.at]);
+                  put(stream.start_ns[row.sample] + track.offset_ns);
+                  put(stream.end_ns[row.sample] + track.offset_ns);
+                  put(track.metric->values[row.sample]);
                 });
   }
 
@@ -331,7 +353,7 @@ class Writer {
                  "id integer, kind integer, bytes integer, start_ns integer, end_ns integer, pid "
                  "integer, device "
                  "integer, stream integer, launch integer, source text, destination text",
-                 s_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
+                 session_.copies, [&](Put& put, std::size_t i, const model::Copy& copy) {
                    put(i, static_cast<int>(copy.kind), copy.bytes, copy.start_ns, copy.end_ns);
                    stream(put, copy.stream, false);
                    put(indexed(copy.launch));
@@ -353,38 +375,38 @@ class Writer {
                  "id integer, operation text, kind text, bytes integer, at_ns integer, "
                  "pid integer, tid integer, device integer, stream integer, launch integer, "
                  "address integer, pool integer",
-                 s_.memory_events, row);
+                 session_.memory_events, row);
   }
 
   base::Result<void> event_calls() {
     constexpr const char* kOperations[] = {"record", "stream wait", "synchronize"};
     const auto row = [&](Put& put, std::size_t, const model::EventCall& call) {
       std::uint32_t thread = kNone;
-      if (call.launch < s_.launches.size()) thread = s_.launches[call.launch].thread;
+      if (call.launch < session_.launches.size()) thread = session_.launches[call.launch].thread;
       put(indexed(call.launch), kOperations[static_cast<std::size_t>(call.operation)]);
       put(call.event, thread_pid(thread), stream_id(call.stream));
     };
     constexpr std::string_view kColumns =
         "launch integer, operation text, event integer, pid integer, stream integer";
-    return large("event_calls", kColumns, s_.event_calls, row);
+    return large("event_calls", kColumns, session_.event_calls, row);
   }
 
   base::Result<void> cpu_samples() {
-    return large("cpu_samples",
-                 "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
-                 s_.cpu.samples, [&](Put& put, std::size_t i, const model::CpuSample& sample) {
-                   const model::CpuThread& thread = s_.cpu.threads[sample.thread];
-                   put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name),
-                       indexed(sample.stack));
-                 });
+    return large(
+        "cpu_samples",
+        "id integer, at_ns integer, pid integer, tid integer, thread text, frame integer",
+        session_.cpu.samples, [&](Put& put, std::size_t i, const model::CpuSample& sample) {
+          const model::CpuThread& thread = session_.cpu.threads[sample.thread];
+          put(i, sample.at_ns, thread.pid, thread.tid, text_of(thread.name), indexed(sample.stack));
+        });
   }
 
   base::Result<void> cpu_waits() {
     return large("cpu_waits",
                  "id integer, kind text, start_ns integer, end_ns integer, pid integer, tid "
                  "integer, frame integer",
-                 s_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
-                   const model::CpuThread& thread = s_.cpu.threads[wait.thread];
+                 session_.cpu.waits, [&](Put& put, std::size_t i, const model::CpuWait& wait) {
+                   const model::CpuThread& thread = session_.cpu.threads[wait.thread];
                    put(i, wait.kind == model::WaitKind::kIo ? "io" : name_of(wait.kind),
                        wait.start_ns, wait.end_ns, thread.pid, thread.tid, indexed(wait.stack));
                  });
@@ -392,9 +414,9 @@ class Writer {
 
   base::Result<void> cpu_counts() {
     return large("cpu_counts", "counter text, at_ns integer, pid integer, tid integer, events real",
-                 s_.cpu.counts, [&](Put& put, std::size_t, const model::CpuCount& count) {
-                   const model::CpuCounter& counter = s_.cpu.counters[count.counter];
-                   const model::CpuThread& thread = s_.cpu.threads[count.thread];
+                 session_.cpu.counts, [&](Put& put, std::size_t, const model::CpuCount& count) {
+                   const model::CpuCounter& counter = session_.cpu.counters[count.counter];
+                   const model::CpuThread& thread = session_.cpu.threads[count.thread];
                    put(text_of(counter.name), count.at_ns, thread.pid, thread.tid, counter.weight);
                  });
   }
@@ -404,8 +426,8 @@ class Writer {
     return large(
         "frames",
         "id integer, parent integer, kind text, name text, file text, line integer, module text",
-        s_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
-          const model::CpuFrame& frame = s_.cpu.frames[stack.frame];
+        session_.cpu.stacks, [&](Put& put, std::size_t i, const auto& stack) {
+          const model::CpuFrame& frame = session_.cpu.frames[stack.frame];
           const auto text = [&](model::StringId id) {
             return id == 0 ? std::string_view() : text_of(id);
           };
@@ -419,44 +441,56 @@ class Writer {
   static const char* kind_of(model::RangeKind kind) {
     return kind == model::RangeKind::kPushPop ? "push/pop" : "start/end";
   }
-  [[nodiscard]] std::string_view text_of(model::StringId id) const { return s_.strings.view(id); }
+  [[nodiscard]] std::string_view text_of(model::StringId id) const {
+    return session_.strings.view(id);
+  }
 
-  /// Nothing for an index that the recording does not have.
+  /// Null for an index that the recording does not have.
   template <class T>
-  static const T* at(const std::vector<T>& all, std::uint32_t index) {
-    return index < all.size() ? &all[index] : nullptr;
+  static const T* find(const std::vector<T>& items, std::uint32_t index) {
+    return index < items.size() ? &items[index] : nullptr;
   }
   [[nodiscard]] std::optional<std::uint32_t> process_pid(std::uint32_t index) const {
-    const model::Process* process = at(s_.processes, index);
-    return process != nullptr ? std::optional(process->pid) : std::nullopt;
+    return field_of(find(session_.processes, index), &model::Process::pid);
   }
   [[nodiscard]] std::optional<std::uint32_t> thread_pid(std::uint32_t index) const {
-    const model::Thread* thread = at(s_.threads, index);
+    const model::Thread* thread = find(session_.threads, index);
     return process_pid(thread != nullptr ? thread->process : kNone);
   }
   [[nodiscard]] std::optional<std::int64_t> tid_of(std::uint32_t index) const {
-    const model::Thread* thread = at(s_.threads, index);
-    return thread != nullptr ? std::optional(static_cast<std::int64_t>(thread->tid)) : std::nullopt;
+    const model::Thread* thread = find(session_.threads, index);
+    if (thread == nullptr) return std::nullopt;
+    return static_cast<std::int64_t>(thread->tid);
   }
   [[nodiscard]] std::optional<std::uint32_t> ordinal_of(std::uint32_t index) const {
-    const model::Device* device = at(s_.devices, index);
-    if (device == nullptr) return std::nullopt;
-    return device->ordinal;
+    return field_of(find(session_.devices, index), &model::Device::ordinal);
   }
   [[nodiscard]] std::optional<std::uint32_t> stream_id(std::uint32_t index) const {
-    const model::Stream* found = at(s_.streams, index);
-    if (found == nullptr) return std::nullopt;
-    return found->id;
-  }
-  void stream(Put& put, std::uint32_t index, bool context) const {
-    const model::Stream* stream = at(s_.streams, index);
-    put(process_pid(stream != nullptr ? stream->process : kNone));
-    put(ordinal_of(stream != nullptr ? stream->device : kNone));
-    if (context) put(stream != nullptr ? std::optional(stream->context) : std::nullopt);
-    put(stream_id(index));
+    return field_of(find(session_.streams, index), &model::Stream::id);
   }
 
-  /// A row for each of a list.
+  void stream(Put& put, std::uint32_t index, bool with_context) const {
+    const model::Stream* stream = find(session_.streams, index);
+    put(process_pid(stream != nullptr ? stream->process : kNone));
+    put(ordinal_of(stream != nullptr ? stream->device : kNone));
+    if (with_context) put(field_of(stream, &model::Stream::context));
+    put(field_of(stream, &model::Stream::id));
+  }
+
+  /// Grid, block, registers, shared memory.
+  static void put_shape(Put& put, const model::KernelShape* shape) {
+    std::optional<std::string> grid, block;
+    std::optional<std::uint64_t> registers, shared_bytes;
+    if (shape != nullptr) {
+      grid = dimensions(shape->grid);
+      block = dimensions(shape->block);
+      registers = shape->registers_per_thread;
+      shared_bytes = std::uint64_t{shape->static_shared_bytes} + shape->dynamic_shared_bytes;
+    }
+    put(grid, block, registers, shared_bytes);
+  }
+
+  /// Writes a table with a row for each element of `list`: `row` appends its values.
   template <class List, class Row>
   base::Result<void> fill(std::string_view table, std::string_view columns, const List& list,
                           Row&& row) {
@@ -468,19 +502,19 @@ class Writer {
     }
     return sink->finish();
   }
-  /// The same of one that is empty unless it is wanted.
+  /// The same for a large table, which stays empty unless it is wanted.
   template <class List, class Row>
   base::Result<void> large(std::string_view table, std::string_view columns, const List& list,
                            Row&& row) {
     static const List kEmpty{};
-    return fill(table, columns, wanted_ ? list : kEmpty, std::forward<Row>(row));
+    return fill(table, columns, is_wanted_ ? list : kEmpty, std::forward<Row>(row));
   }
 
   const model::Report& report_;
-  const model::Session& s_;
+  const model::Session& session_;
   const model::Places& places_;
   Store& store_;
-  bool wanted_;
+  bool is_wanted_;
 };
 
 struct NamedTable {

@@ -1,33 +1,32 @@
 // A report and its session as tables: the one definition of their names, columns and rows, for
 // SQLite (tables/database.hpp) and for Parquet (tables/parquet.hpp).
 //
-//   run(key, value)                          facts of the run
-//   regions(id, parent, path, name, domain, kind, depth, pid, tid, <one column a measure>)
-//                                            measure columns are tags with '_' for '.':
-//                                            wall_ns_inclusive, gpu_kernel_ns
-//   region_kernels(region, name, calls, total_ns, share)         the kernels of a region, most
-//   expensive first metrics(region, kernel, ordinal, name, value, min, max, unit, rounds, source,
-//   absent)
-//                                            kernel and ordinal are NULL for values of the region
-//                                            itself
+//   run(key, value)
+//       facts of the run
+//   regions(id, parent, path, name, domain, kind, depth, pid, tid, ...)
+//       then a column for each measure: its tag with '_' for '.', as wall_ns_inclusive
+//   region_kernels(region, name, calls, total_ns, share)
+//       kernels of a region, most expensive first
+//   metrics(region, kernel, ordinal, name, value, min, max, unit, rounds, source, absent)
+//       kernel and ordinal are NULL for values of the region itself
 //   ranges(id, name, domain, kind, start_ns, end_ns, pid, tid, end_tid, category, color, payload)
 //   launches(id, name, kind, start_ns, end_ns, pid, tid, correlation)
 //   kernels(id, name, short_name, start_ns, end_ns, duration_ns, pid, device, context, stream,
-//   launch, grid, block,
-//           registers, shared_bytes, place)
-//   places(place, region, innermost)         the regions that hold the kernels of a place: all of
-//   its ancestors too copies(id, kind, bytes, start_ns, end_ns, pid, device, stream, launch,
-//   source, destination) memory_events(id, operation, kind, bytes, at_ns, pid, tid, device, stream,
-//   launch, address, pool) event_calls(launch, operation, event, pid, stream) losses(kind,
-//   severity, count, detail) memory(id, pid, device, allocator, sizes, allocations, older_bytes,
-//   end_bytes, peak_bytes,
+//           launch, grid, block, registers, shared_bytes, place)
+//   places(place, region, innermost)
+//       the regions that contain the kernels of a place, with all their ancestors
+//   copies(id, kind, bytes, start_ns, end_ns, pid, device, stream, launch, source, destination)
+//   memory_events(id, operation, kind, bytes, at_ns, pid, tid, device, stream, launch, address,
+//   pool) event_calls(launch, operation, event, pid, stream) losses(kind, severity, count, detail)
+//   memory(id, pid, device, allocator, sizes, allocations, older_bytes, end_bytes, peak_bytes,
 //          peak_at_ns, peak_reserved_bytes, steps, owned_share, growth_bytes_per_step,
 //          failed_bytes, failed_owner)
-//   memory_parts(memory, use, owner, bytes, blocks)              what the peak consists of
+//   memory_parts(memory, use, owner, bytes, blocks)
+//       parts of the peak
 //   memory_points(memory, at_ns, allocated_bytes, reserved_bytes)
 //
-// Times are nanoseconds of the session. What is not known is NULL. Documented in
-// docs/formats/sqlite-view.md.
+// Times are nanoseconds of the session. Unknown values are NULL. docs/formats/sqlite-view.md
+// documents these and the other tables.
 #pragma once
 
 #include <cstdint>
