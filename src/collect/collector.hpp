@@ -1,9 +1,7 @@
 // How a command is run so that it is measured: native::plan(), nsys::plan() and ncu::plan() make a
-// Plan of a Request. They are pure: they read no file but the tools' probed abilities, start
-// nothing and write nothing. Running a plan is launch.hpp, shared.
-//
-// So --dry-run, golden tests of command lines and provenance come for free. Collectors are
-// strangers to each other.
+// Plan of a Request. They are pure: they read only the probed abilities of the tools, start nothing
+// and write nothing, so that --dry-run and golden tests of command lines need no more. launch.hpp
+// runs a plan. Collectors do not depend on each other.
 #pragma once
 
 #include <chrono>
@@ -29,11 +27,11 @@ struct Request {
   model::RangeSelection ranges;
   model::KernelSelection kernels;
   std::uint32_t every =
-      1;  ///< counters of occurrences (ncu: launches) 1, 1 + every, 1 + 2 * every ... only
+      1;  ///< count instances (ncu: launches) 1, 1 + every, 1 + 2 * every ... only
   std::optional<std::chrono::nanoseconds> timeout;
 };
 
-/// What is to be run, complete: anybody can run it by hand.
+/// A complete command: it can be run by hand.
 struct Plan {
   std::string collector;  ///< "native"
   std::vector<std::string> argv;

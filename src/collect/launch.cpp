@@ -15,15 +15,14 @@
 namespace rangescope::collect {
 namespace {
 
-// Where the program stands among groups, as without us:
+// The process group of the program, as if it ran without us:
 // - in the foreground of a terminal it stays in our group: it may read the terminal, and Ctrl-C and
-// Ctrl-Z reach both;
-// - where we lead a group it leads one, and what is sent to our group reaches us and goes on to it;
-// - else, in a script, it stays in the script's group and we leave that while it runs: what is sent
-// to the group
-//   reaches it once.
-// A tool with a time limit gets a group of its own, so that its children end with it; without a
-// tool they are found by the mark in their environment.
+//   Ctrl-Z reach both;
+// - if we lead a group it leads a new one, and signals to our group reach us and are passed on;
+// - else, in a script, it stays in the script's group, which we leave while it runs: signals to the
+//   group reach it once.
+// A tool with a time limit gets a new group, so that its children end with it; without a tool they
+// are found by the mark in their environment.
 bool in_foreground() {
   const int terminal = ::isatty(STDIN_FILENO) != 0 ? STDIN_FILENO : STDERR_FILENO;
   return ::isatty(terminal) != 0 && ::tcgetpgrp(terminal) == ::getpgrp();
@@ -49,40 +48,42 @@ base::Result<base::Ended> launch(const Plan& plan, const LaunchOptions& options)
   command.null_stdin = options.null_stdin;
   command.timeout = plan.timeout;
   const auto captures = plan.set_env.find("RANGESCOPE_DIR");
-  const bool tool = captures == plan.set_env.end() || options.enough;
-  if (!tool) command.mark = captures->first + "=" + captures->second;
-  const bool leads = ::getpgrp() == ::getpid();
-  command.own_group =
-      (tool && plan.timeout) || options.enough || (!in_foreground() && (tool || leads));
-  command.signal_child_only = !tool;
+  const bool has_captures = captures != plan.set_env.end();
+  const bool runs_tool = !has_captures || options.enough;
+  if (!runs_tool) command.mark = captures->first + "=" + captures->second;
+  const bool leads_group = ::getpgrp() == ::getpid();
+  const bool ends_children = options.enough || (runs_tool && plan.timeout);
+  const bool is_background_group = !in_foreground() && (runs_tool || leads_group);
+  command.own_group = ends_children || is_background_group;
+  command.signal_child_only = !runs_tool;
   command.leave_group = !command.own_group && !in_foreground();
   command.forward_signals = true;
   command.started = options.started;
   command.tick_every = options.tick_every;
   command.tick = options.tick;
   command.enough = options.enough;
-  if (plan.collector != "native" || captures == plan.set_env.end()) return base::run(command);
+  if (plan.collector != "native" || !has_captures) return base::run(command);
   using namespace std::chrono;
-  const auto since = [](auto clock) {
+  const auto now_ns = [](auto clock) {
     return duration_cast<nanoseconds>(clock.now().time_since_epoch()).count();
   };
-  // A report without it begins at the first record, and ends at the last.
+  // Without this file a report starts at the first record and ends at the last one.
   const std::filesystem::path file =
       std::filesystem::path(captures->second) / wire::launched::kFile;
   (void)base::write_file(
-      file, wire::launched::text_of({since(system_clock()), since(steady_clock()), 0}));
-  // Held, since samplers may leave no descriptor for the end (ulimit -n 14).
-  const int held = ::open(base::in_place(file).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+      file, wire::launched::text_of({now_ns(system_clock()), now_ns(steady_clock()), 0}));
+  // Kept open, since samplers may leave no descriptor for the end (ulimit -n 14).
+  const int descriptor = ::open(base::in_place(file).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   auto ended = base::run(command);
   if (ended) {
     const std::int64_t start_ns =
-        since(steady_clock()) - (since(system_clock()) - ended->start_unix_ns);
+        now_ns(steady_clock()) - (now_ns(system_clock()) - ended->start_unix_ns);
     const std::string text =
         wire::launched::text_of({ended->start_unix_ns, start_ns, start_ns + ended->wall_ns});
-    if (!base::write_file(file, text) && held >= 0)
-      (void)!::pwrite(held, text.data(), text.size(), 0);
+    if (!base::write_file(file, text) && descriptor >= 0)
+      (void)!::pwrite(descriptor, text.data(), text.size(), 0);
   }
-  if (held >= 0) ::close(held);
+  if (descriptor >= 0) ::close(descriptor);
   return ended;
 }
 

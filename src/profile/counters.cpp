@@ -140,7 +140,7 @@ Result<void> may_count() {
 Result<std::string> plan_text(collect::native::CounterRequest request, const fs::path& run,
                               bool again) {
   if (request.passes == "relaunch") request.resume = (run / wire::kProgressFile).string();
-  request.again = again;
+  request.is_relaunch = again;
   return collect::native::counter_plan(request);
 }
 

@@ -17,15 +17,14 @@ namespace {
 using base::Code;
 using base::Result;
 
-constexpr int
-    kChains = 8,
-    kUnrolled = 32;  // independent accumulators a thread; multiply-adds of each in the loop's body
+constexpr int kChains = 8;     // independent accumulators of a thread
+constexpr int kUnrolled = 32;  // multiply-adds of each accumulator in the loop's body
 constexpr unsigned kThreads = 256, kBlocksOfSm = 8;
-constexpr std::size_t kCopied = std::size_t{512} << 20;  // far beyond any cache
+constexpr std::size_t kCopied = std::size_t{512} << 20;  // far larger than any cache
 constexpr int kTimings = 5;
 void* const kNone = nullptr;  // the default stream
 
-// Factors come from memory: known ones would be optimized away.
+// Factors come from memory: constants would be optimized away.
 std::string fma_kernel(const std::string& type) {
   std::string text = ".visible .entry fma_" + type + "(.param .u64 out, .param .u32 times)\n{\n";
   text += fmt::format(" .reg .pred p;\n .reg .{0} x<{1}>, a, b;\n .reg .b32 n;\n .reg .b64 o;\n",
@@ -129,7 +128,7 @@ class Card {
 
   [[nodiscard]] std::uint64_t from() const { return from_; }
   [[nodiscard]] std::uint64_t to() const { return to_; }
-  [[nodiscard]] Result<std::uint64_t> more(std::size_t bytes) {
+  [[nodiscard]] Result<std::uint64_t> allocate(std::size_t bytes) {
     std::uint64_t memory = 0;
     TRY(check(cuda_.call("cuMemAlloc_v2", &memory, bytes), "cuMemAlloc"));
     return memory;
@@ -188,23 +187,23 @@ void measure_products(Card& card, Calibration& out) {
   constexpr int kSize = 8192, kRepeated = 4;
   for (const Product& product : kProducts) {
     const std::size_t bytes = product.bytes * kSize * kSize;
-    auto result =
-        card.more(bytes);  // the factors are what copy() used: numbers of about 0.5 to 1 as bf16
+    // The factors are the buffers of copy(): numbers of about 0.5 to 1 as bf16.
+    auto result = card.allocate(bytes);
     if (!result) {
       out.notes.push_back(std::string(product.key) + " was not measured: " + result.error().what);
       continue;
     }
-    const double one = 1, zero = 0;
-    const float one_float = 1, zero_float = 0;
-    const bool wide = product.compute == 70;
+    const double alpha_double = 1, beta_double = 0;
+    const float alpha_float = 1, beta_float = 0;
+    const bool is_double = product.compute == 70;
+    const void* alpha = is_double ? static_cast<const void*>(&alpha_double) : &alpha_float;
+    const void* beta = is_double ? static_cast<const void*>(&beta_double) : &beta_float;
     const auto seconds = card.best(product.key, [&] {
       for (int i = 0; i < kRepeated; ++i) {
         const int failed = gemm(
-            handle, 1, 0, kSize, kSize, kSize, wide ? static_cast<const void*>(&one) : &one_float,
-            reinterpret_cast<const void*>(card.from()), product.type, kSize,
-            reinterpret_cast<const void*>(card.to()), product.type, kSize,
-            wide ? static_cast<const void*>(&zero) : &zero_float, reinterpret_cast<void*>(*result),
-            product.out_type, kSize, product.compute, -1);
+            handle, 1, 0, kSize, kSize, kSize, alpha, reinterpret_cast<const void*>(card.from()),
+            product.type, kSize, reinterpret_cast<const void*>(card.to()), product.type, kSize,
+            beta, reinterpret_cast<void*>(*result), product.out_type, kSize, product.compute, -1);
         if (failed != 0) return 999;  // CUDA_ERROR_UNKNOWN
       }
       return 0;

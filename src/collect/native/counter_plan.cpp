@@ -15,6 +15,7 @@ using model::RangeExpression;
 
 namespace limits = wire::counters;
 
+/// Percent-encoded.
 std::string encoded(std::string_view name) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
@@ -32,40 +33,43 @@ std::string encoded(std::string_view name) {
   return out;
 }
 
-// POSIX extended regular expressions and RE2's differ in what they add to the common ground, and
-// glibc adds more. Here everything is written in the common ground.
-class Posix {
+// Translates a regular expression of RE2 into what RE2, POSIX extended expressions and glibc have
+// in common.
+class PosixTranslator {
  public:
-  explicit Posix(const std::string& pattern) : in_(pattern) {}
+  explicit PosixTranslator(const std::string& pattern) : in_(pattern) {}
 
   Result<std::string> run() {
     TRY(anchors());
-    while (at_ < in_.size()) {
-      const char c = in_[at_];
+    while (next_ < in_.size()) {
+      const char c = in_[next_];
       if (c == '\\') {
         TRY(escape());
       } else if (c == '[') {
         TRY(bracket());
-      } else if (c == '(' && in_.compare(at_, 2, "(?") == 0) {
-        if (in_.compare(at_, 3, "(?:") != 0)
+      } else if (c == '(' && in_.compare(next_, 2, "(?") == 0) {
+        if (in_.compare(next_, 3, "(?:") != 0)
           return refuse("groups with (?", "Use plain groups: (a|b).");
         out_ += '(';
-        at_ += 3;
+        next_ += 3;
       } else if (c == '*' || c == '+' || c == '?') {
         if (ends_with_anchor_) return refuse("a repeated ^ or $", "Leave the repetition out.");
         out_ += c;
-        ++at_;
-        lazy();
+        ++next_;
+        skip_lazy();
         continue;
       } else if (c == '{') {
-        if (!repetition()) out_ += "\\{", ++at_;  // RE2 takes it literally
+        if (!repetition()) {  // RE2 takes it literally
+          out_ += "\\{";
+          ++next_;
+        }
         continue;
       } else if (c == '.') {
         out_ += "[^\n]";  // RE2's dot is no newline
-        ++at_;
+        ++next_;
       } else {
         out_ += c;
-        ++at_;
+        ++next_;
       }
       ends_with_anchor_ = c == '^' || c == '$';
     }
@@ -78,68 +82,66 @@ class Posix {
                       "counters take POSIX extended regular expressions, which have no " + what,
                       in_, std::move(hint));
   }
-  // RE2 never finds anything before ^ or behind $; glibc does where a name has a line end. So they
-  // belong at the ends of the pattern or of an alternative, and groups that hold them do too.
+  // RE2 never matches anything before ^ or after $; glibc does if a name has a line end. So anchors
+  // have to be at the ends of the pattern or of an alternative, also groups that contain them.
   Result<void> anchors() const {
     struct Level {
-      bool starts;  // what is before the group may begin a match
-      bool dollar;  // it holds a $
-      bool begun;   // something precedes, in this alternative
+      bool may_start;     // nothing precedes the group
+      bool has_dollar;    // it contains a $
+      bool has_contents;  // something precedes in this alternative
     };
     std::vector<Level> levels = {{true, false, false}};
-    const auto middle = [&] {
+    const auto refuse_inner = [&] {
       return refuse("anchors within a pattern", "Put ^ first and $ last.");
     };
-    bool ended = false;  // a $ was passed: nothing but ) and | may follow
+    bool is_ended = false;  // after a $ only ) and | may follow
     for (std::size_t i = 0; i < in_.size(); ++i) {
       const char c = in_[i];
       Level& level = levels.back();
       if (c == '|') {
-        if (levels.size() > 1 && ended) level.dollar = true;
-        ended = false;
-        level.begun = false;
+        if (levels.size() > 1 && is_ended) level.has_dollar = true;
+        is_ended = false;
+        level.has_contents = false;
         continue;
       }
       if (c == ')') {
-        const bool dollar = ended || level.dollar;
+        is_ended = is_ended || level.has_dollar;
         if (levels.size() > 1) levels.pop_back();
-        levels.back().begun = true;
-        ended = dollar;
+        levels.back().has_contents = true;
         continue;
       }
-      if (ended) return middle();
+      if (is_ended) return refuse_inner();
       if (c == '^') {
-        if (!level.starts || level.begun) return middle();
-        level.begun = false;
-        continue;
-      }
-      if (c == '$') {
-        ended = true;
-        level.begun = true;
+        if (!level.may_start || level.has_contents) return refuse_inner();
         continue;
       }
       if (c == '(') {
-        levels.push_back({level.starts && !level.begun, false, false});
+        levels.push_back({level.may_start && !level.has_contents, false, false});
         if (in_.compare(i, 3, "(?:") == 0) i += 2;
         continue;
       }
+      level.has_contents = true;
+      if (c == '$') is_ended = true;
       if (c == '\\') ++i;
-      if (c == '[') {  // to its end; bracket() looks at it closely
-        std::size_t end = i + 1;
-        if (end < in_.size() && in_[end] == '^') ++end;
-        if (end < in_.size() && in_[end] == ']') ++end;
-        while (end < in_.size() && in_[end] != ']')
-          end = in_.compare(end, 2, "[:") == 0 && in_.find(":]", end) != std::string::npos
-                    ? in_.find(":]", end) + 2
-                    : end + 1;
-        i = end;
-      }
-      level.begun = true;
+      if (c == '[') i = bracket_end(i);
     }
     return {};
   }
-  void lazy() {  // whether there is a match does not depend on which is taken
-    if (at_ < in_.size() && in_[at_] == '?') ++at_;
+  /// The index of the ] that ends the bracket expression; bracket() checks its contents.
+  [[nodiscard]] std::size_t bracket_end(std::size_t begin) const {
+    std::size_t end = begin + 1;
+    if (end < in_.size() && in_[end] == '^') ++end;
+    if (end < in_.size() && in_[end] == ']') ++end;
+    while (end < in_.size() && in_[end] != ']') {
+      std::size_t class_end = std::string::npos;
+      if (in_.compare(end, 2, "[:") == 0) class_end = in_.find(":]", end);
+      end = class_end == std::string::npos ? end + 1 : class_end + 2;
+    }
+    return end;
+  }
+  /// Skips the ? of a lazy repetition, which does not change whether there is a match.
+  void skip_lazy() {
+    if (next_ < in_.size() && in_[next_] == '?') ++next_;
   }
   static const char* word_class(char c) {
     switch (c) {
@@ -151,9 +153,10 @@ class Posix {
   }
 
   Result<void> escape() {
-    if (at_ + 1 == in_.size()) return refuse("backslash at the end", "Write \\\\ for a backslash.");
-    const char c = in_[at_ + 1];
-    at_ += 2;
+    if (next_ + 1 == in_.size())
+      return refuse("backslash at the end", "Write \\\\ for a backslash.");
+    const char c = in_[next_ + 1];
+    next_ += 2;
     const char low = static_cast<char>(c | 0x20);
     if (const char* set = word_class(low); set != nullptr) {
       out_ += c == low ? "[" : "[^";
@@ -173,74 +176,78 @@ class Posix {
     return {};
   }
 
-  // {n}, {n,} and {n,m} as they are; anything else is no repetition for RE2.
+  /// Copies {n}, {n,} or {n,m}; false for anything else, which RE2 takes literally.
   bool repetition() {
-    std::size_t at = at_ + 1;
-    const auto digits = [&] {
-      const std::size_t from = at;
-      while (at < in_.size() && in_[at] >= '0' && in_[at] <= '9') ++at;
-      return at > from;
+    std::size_t end = next_ + 1;
+    const auto skip_digits = [&] {
+      const std::size_t first = end;
+      while (end < in_.size() && in_[end] >= '0' && in_[end] <= '9') ++end;
+      return end > first;
     };
-    if (!digits()) return false;
-    if (at < in_.size() && in_[at] == ',') {
-      ++at;
-      (void)digits();
+    if (!skip_digits()) return false;
+    if (end < in_.size() && in_[end] == ',') {
+      ++end;
+      (void)skip_digits();
     }
-    if (at == in_.size() || in_[at] != '}') return false;
-    out_.append(in_, at_, at + 1 - at_);
-    at_ = at + 1;
-    lazy();
+    if (end == in_.size() || in_[end] != '}') return false;
+    out_.append(in_, next_, end + 1 - next_);
+    next_ = end + 1;
+    skip_lazy();
     return true;
   }
 
+  /// The characters of [:digit:] and others, in ASCII; null for an unknown class.
+  static const char* ascii_class(std::string_view name) {
+    static constexpr std::pair<std::string_view, const char*> kClasses[] = {
+        {"digit", "0-9"}, {"alpha", "A-Za-z"},      {"alnum", "0-9A-Za-z"}, {"upper", "A-Z"},
+        {"lower", "a-z"}, {"space", "\t\n\v\f\r "}, {"xdigit", "0-9A-Fa-f"}};
+    for (const auto& [class_name, characters] : kClasses)
+      if (class_name == name) return characters;
+    return nullptr;
+  }
+
   Result<void> bracket() {
-    std::size_t at = at_ + 1;
+    std::size_t i = next_ + 1;
     std::string set = "[";
-    if (at < in_.size() && in_[at] == '^') set += in_[at++];
-    for (bool first = true; at < in_.size() && (first || in_[at] != ']'); first = false) {
-      if (in_[at] == '\\') {
-        const char* word = at + 1 < in_.size() ? word_class(in_[at + 1]) : nullptr;
-        if (word == nullptr)
+    if (i < in_.size() && in_[i] == '^') set += in_[i++];
+    for (bool first = true; i < in_.size() && (first || in_[i] != ']'); first = false) {
+      if (in_[i] == '\\') {
+        const char* characters = i + 1 < in_.size() ? word_class(in_[i + 1]) : nullptr;
+        if (characters == nullptr)
           return refuse("backslashes in brackets other than \\d, \\w and \\s",
                         "Put ] first, - last and ^ not first: []a^-].");
-        set += word;
-        at += 2;
-      } else if (in_.compare(at, 2, "[:") == 0) {
-        const std::size_t end = in_.find(":]", at);
+        set += characters;
+        i += 2;
+      } else if (in_.compare(i, 2, "[:") == 0) {
+        const std::size_t end = in_.find(":]", i);
         if (end == std::string::npos) return refuse("open [: class", "Close it: [[:digit:]].");
-        const std::string name = in_.substr(at + 2, end - at - 2);
-        const char* ascii = name == "digit"    ? "0-9"
-                            : name == "alpha"  ? "A-Za-z"
-                            : name == "alnum"  ? "0-9A-Za-z"
-                            : name == "upper"  ? "A-Z"
-                            : name == "lower"  ? "a-z"
-                            : name == "space"  ? "\t\n\v\f\r "
-                            : name == "xdigit" ? "0-9A-Fa-f"
-                                               : nullptr;
+        const std::string name = in_.substr(i + 2, end - i - 2);
+        const char* ascii = ascii_class(name);
         if (ascii == nullptr)
           return refuse("[:" + name + ":] that is ASCII only", "Write the characters out.");
         set += ascii;
-        at = end + 2;
-      } else if (in_.compare(at, 2, "[.") == 0 || in_.compare(at, 2, "[=") == 0) {
-        return refuse("plain " + in_.substr(at, 2) + " in brackets",
+        i = end + 2;
+      } else if (in_.compare(i, 2, "[.") == 0 || in_.compare(i, 2, "[=") == 0) {
+        return refuse("plain " + in_.substr(i, 2) + " in brackets",
                       "Write the dot or = before the bracket: [.[].");
       } else {
-        set += in_[at++];
+        set += in_[i++];
       }
     }
-    if (at == in_.size()) return refuse("open bracket", "Close it.");
+    if (i == in_.size()) return refuse("open bracket", "Close it.");
     out_ += set + "]";
-    at_ = at + 1;
+    next_ = i + 1;
     return {};
   }
 
   const std::string& in_;
   std::string out_;
-  std::size_t at_ = 0;
+  std::size_t next_ = 0;
   bool ends_with_anchor_ = false;
 };
 
-Result<std::string> line(std::string_view key, const RangeExpression& expression) {
+/// "include p x - - ndecode": a line of the plan for an expression.
+Result<std::string> expression_line(std::string_view key, const RangeExpression& expression) {
   const RangeExpression::Parts& parts = expression.parts();
   if (parts.elements.size() > limits::kMaxElements)
     return base::fail(
@@ -250,13 +257,19 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
   std::string out(key);
   out += parts.kind == model::RangeKind::kStartEnd ? " s" : " p";
   out += parts.regex ? " r" : " x";
-  out += std::string(" ") + (parts.bottom ? "[" : "") + (parts.top ? "]" : "") +
-         (parts.bottom || parts.top ? "" : "-");
+  out += ' ';
+  if (parts.bottom) out += '[';
+  if (parts.top) out += ']';
+  if (!parts.bottom && !parts.top) out += '-';
   const auto name = [&](const std::string& text) {
     return parts.regex ? posix_regex(text) : Result<std::string>(text);
   };
-  const std::string domain = TRY(parts.domain ? name(*parts.domain) : Result<std::string>());
-  out += parts.domain ? " =" + encoded(domain) : " -";
+  if (parts.domain) {
+    const std::string domain = TRY(name(*parts.domain));
+    out += " =" + encoded(domain);
+  } else {
+    out += " -";
+  }
   for (const auto& element : parts.elements) {
     switch (element.kind) {
       case RangeExpression::Element::Kind::kAny: out += " *"; break;
@@ -274,7 +287,7 @@ Result<std::string> line(std::string_view key, const RangeExpression& expression
 }  // namespace
 
 Result<std::string> posix_regex(const std::string& pattern) {
-  auto translated = Posix(pattern).run();
+  auto translated = PosixTranslator(pattern).run();
   if (!translated) return translated;
   regex_t compiled{};
   if (regcomp(&compiled, translated->c_str(), REG_EXTENDED | REG_NOSUB) != 0) {
@@ -287,65 +300,100 @@ Result<std::string> posix_regex(const std::string& pattern) {
   return translated;
 }
 
-Result<std::string> counter_plan(const CounterRequest& request) {
-  const bool pc = request.metrics.empty() && request.pc != "off";
-  if (request.ranges.include.empty() && !pc) {
-    return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
-                      "Add --include 'decode' with the name of a range.");
-  }
-  if (request.metrics.size() > limits::kMaxMetrics)
-    return base::fail(Code::kUsage, "more than " + std::to_string(limits::kMaxMetrics) + " metrics",
-                      "--metrics", "Ask for fewer at a time.");
-  std::string text = std::string(limits::kPlanHead) + "\n";
+namespace {
+
+base::Error too_many(std::size_t limit, const std::string& what, const std::string& option,
+                     const std::string& hint) {
+  return {Code::kUsage, "more than " + std::to_string(limit) + " " + what, option, hint};
+}
+
+std::string metric_lines(const CounterRequest& request) {
+  std::string text;
   std::size_t configurations = 1;
   for (std::size_t i = 0; i < request.metrics.size(); ++i) {
-    if (std::count(request.splits.begin(), request.splits.end(), i) > 0)
+    if (std::ranges::count(request.splits, i) > 0)
       text += "configuration " + std::to_string(++configurations) + "\n";
-    const auto groups = request.wanted_by.find(request.metrics[i]);
-    text += "metric " + request.metrics[i] +
-            (groups == request.wanted_by.end() ? "" : " " + groups->second) + "\n";
+    const std::string& metric = request.metrics[i];
+    text += "metric " + metric;
+    const auto groups = request.wanted_by.find(metric);
+    if (groups != request.wanted_by.end()) text += " " + groups->second;
+    text += "\n";
   }
-  if (pc) text += "pc 1\n";
-  text += "per " + (pc ? std::string("range") : request.per) + "\n";
+  return text;
+}
+
+std::string setting_lines(const CounterRequest& request, bool samples_pc) {
+  std::string text;
+  if (samples_pc) text += "pc 1\n";
+  text += "per " + (samples_pc ? std::string("range") : request.per) + "\n";
   text += "rounds " + std::to_string(request.rounds) + "\n";
   text += "skip-first " + std::to_string(request.skip_first) + "\n";
   if (request.every > 1) text += "every " + std::to_string(request.every) + "\n";
-  text += "trace-first " + std::to_string(request.again ? 0 : request.trace_first) + "\n";
+  const std::uint32_t trace_first = request.is_relaunch ? 0 : request.trace_first;
+  text += "trace-first " + std::to_string(trace_first) + "\n";
   if (request.arm_wait_ms != CounterRequest{}.arm_wait_ms)
     text += "arm-wait " + std::to_string(request.arm_wait_ms) + "\n";
   if (request.cache != "keep") text += "cache " + request.cache + "\n";
   if (request.by_payload) text += "by payload\n";
   if (!request.resume.empty()) text += "resume " + encoded(request.resume) + "\n";
-  if (request.again) text += "wait 1\n";
-  if (request.ranges.include.empty()) text += "include p r [ - n.\n";
-  for (const auto& [key, terms] : {std::pair{"include", &request.ranges.include},
-                                   std::pair{"exclude", &request.ranges.exclude}}) {
-    std::size_t expressions = 0;
-    for (const model::RangeTerm& term : *terms) {
-      for (const RangeExpression& expression : term.forms) {
-        if (++expressions > limits::kMaxExpressions)
-          return base::fail(
-              Code::kUsage,
-              "more than " + std::to_string(limits::kMaxExpressions) + " range expressions",
-              std::string("--") + key, "Use a regular expression: regex:^layer[0-9]+$/");
-        auto written = TRY(line(key, expression));
-        text += written;
-      }
+  if (request.is_relaunch) text += "wait 1\n";
+  return text;
+}
+
+Result<std::string> range_lines(const std::string& key,
+                                const std::vector<model::RangeTerm>& terms) {
+  std::string text;
+  std::size_t expressions = 0;
+  for (const model::RangeTerm& term : terms) {
+    for (const RangeExpression& expression : term.forms) {
+      if (++expressions > limits::kMaxExpressions)
+        return tl::make_unexpected(too_many(limits::kMaxExpressions, "range expressions",
+                                            "--" + key,
+                                            "Use a regular expression: regex:^layer[0-9]+$/"));
+      text += TRY(expression_line(key, expression));
     }
   }
-  for (const auto& [key, patterns] : {std::pair{"kernel", &request.kernels.include},
-                                      std::pair{"no-kernel", &request.kernels.exclude}}) {
-    if (request.per == "range") break;
-    if (patterns->size() > limits::kMaxKernels)
-      return base::fail(Code::kUsage,
-                        "more than " + std::to_string(limits::kMaxKernels) + " kernels", "--kernel",
-                        "Use a regular expression: regex:^(gemm|softmax)");
-    for (const model::KernelPattern& pattern : *patterns) {
-      const auto name =
-          TRY(pattern.is_regex() ? posix_regex(pattern.text().substr(model::kRegexPrefix.size()))
-                                 : pattern.text());
-      text += std::string(key) + (pattern.is_regex() ? " r " : " x ") + encoded(name) + "\n";
+  return text;
+}
+
+Result<std::string> kernel_lines(const std::string& key,
+                                 const std::vector<model::KernelPattern>& patterns) {
+  if (patterns.size() > limits::kMaxKernels)
+    return tl::make_unexpected(too_many(limits::kMaxKernels, "kernels", "--kernel",
+                                        "Use a regular expression: regex:^(gemm|softmax)"));
+  std::string text;
+  for (const model::KernelPattern& pattern : patterns) {
+    if (pattern.is_regex()) {
+      const std::string regex = pattern.text().substr(model::kRegexPrefix.size());
+      const std::string translated = TRY(posix_regex(regex));
+      text += key + " r " + encoded(translated) + "\n";
+    } else {
+      text += key + " x " + encoded(pattern.text()) + "\n";
     }
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> counter_plan(const CounterRequest& request) {
+  const bool samples_pc = request.metrics.empty() && request.pc != "off";
+  if (request.ranges.include.empty() && !samples_pc) {
+    return base::fail(Code::kUsage, "counters need ranges to measure", "--metrics",
+                      "Add --include 'decode' with the name of a range.");
+  }
+  if (request.metrics.size() > limits::kMaxMetrics)
+    return tl::make_unexpected(
+        too_many(limits::kMaxMetrics, "metrics", "--metrics", "Ask for fewer at a time."));
+  std::string text = std::string(limits::kPlanHead) + "\n";
+  text += metric_lines(request);
+  text += setting_lines(request, samples_pc);
+  if (request.ranges.include.empty()) text += "include p r [ - n.\n";
+  text += TRY(range_lines("include", request.ranges.include));
+  text += TRY(range_lines("exclude", request.ranges.exclude));
+  if (request.per != "range") {
+    text += TRY(kernel_lines("kernel", request.kernels.include));
+    text += TRY(kernel_lines("no-kernel", request.kernels.exclude));
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// The file that tells the injected library which counters to collect of which ranges (format:
+// The file that tells the injected library which counters to collect for which ranges (format:
 // wire/counter_plan.hpp).
 #pragma once
 
@@ -36,7 +36,7 @@ struct CounterRequest {
   bool by_payload = false;    ///< ranges of one name with different payloads are different ranges
   std::string resume;  ///< relaunch: absolute path of the file that carries unfinished rounds from
                        ///< run to run
-  bool again = false;  ///< relaunch: the second run or a later one
+  bool is_relaunch = false;  ///< the second run of the program or a later one
 };
 
 /// A regular expression of RE2 as a POSIX extended one that finds the same names, in the C.UTF-8

@@ -50,7 +50,7 @@ TEST(CounterPlan, SaysWhatThisRunIs) {
   request.cache = "flush";
   request.by_payload = true;
   request.resume = "/a b";
-  request.again = true;
+  request.is_relaunch = true;
   const auto text = counter_plan(request);
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("trace-first 0\ncache flush\nby payload\nresume %2Fa%20b\nwait 1\n"),

@@ -1,10 +1,9 @@
-// The native collector: the program runs as it is, with librangescope_inject.so loaded by its own
-// NVTX and CUDA.
+// The native collector: the program runs unchanged; its NVTX and CUDA load librangescope_inject.so.
 //
 // NVTX 3 loads the library named by NVTX_INJECTION64_PATH at its first call, CUDA the one named by
-// CUDA_INJECTION64_PATH at cuInit. Each variable holds one library: where another tool's is there
-// already, the plan is refused with its name, or, with `chain`, ours is loaded first and hands
-// every call on to it.
+// CUDA_INJECTION64_PATH at cuInit. Each variable names one library: if another tool has set it, the
+// plan is refused with that library's name, or, with `chain_injection`, ours is loaded first and
+// passes every call on.
 #pragma once
 
 #include <cstdint>
@@ -36,16 +35,15 @@ struct Options {
 
 [[nodiscard]] base::Result<Plan> plan(const Options& options, const Request& request);
 
-/// librangescope_mpi.so beside our library, where it was asked for, or where the program is one of
-/// MPI as far as its launcher tells: a process of Open MPI, of PMIx (srun --mpi=pmix) or PMI
-/// (MPICH, Intel MPI), or a launcher itself.
-/// "" else.
+/// librangescope_mpi.so in the folder of our library, if it is requested or the program uses MPI: a
+/// process of Open MPI, of PMIx (srun --mpi=pmix) or PMI (MPICH, Intel MPI), or a launcher. Else
+/// "".
 [[nodiscard]] std::filesystem::path mpi_library(const std::filesystem::path& library,
                                                 const std::vector<std::string>& command,
-                                                bool asked);
+                                                bool is_requested);
 
-/// $RANGESCOPE_INJECT, else beside the binary, in ../lib* of it, or in the build tree. kToolMissing
-/// with the places.
+/// $RANGESCOPE_INJECT, else in the folder of the binary, in its ../lib*, or in the build tree.
+/// kToolMissing with the places.
 [[nodiscard]] base::Result<std::filesystem::path> find_library();
 
 }  // namespace rangescope::collect::native

@@ -17,7 +17,7 @@ using base::Code;
 using base::Result;
 using wire::planner::MetricKind;
 
-constexpr std::size_t kWhy = 512;
+constexpr std::size_t kMaxReason = 512;
 
 void append(void* context, const char* name) {
   static_cast<std::vector<std::string>*>(context)->emplace_back(name);
@@ -47,10 +47,10 @@ Result<Planner> Planner::open(const std::filesystem::path& inject_library) {
     return base::fail(Code::kToolMissing, "the library is of another version of rangescope",
                       inject_library.string(), "Install the program and its library together.");
   }
-  std::array<char, kWhy> why{};
-  if (table->open(why.data(), why.size()) != 0) {
+  std::array<char, kMaxReason> reason{};
+  if (table->open(reason.data(), reason.size()) != 0) {
     return base::fail(
-        Code::kToolMissing, why.data(), "CUPTI",
+        Code::kToolMissing, reason.data(), "CUPTI",
         "Install CUDA 12.6 or newer, or set RANGESCOPE_CUPTI to the path of its libcupti.so.");
   }
   return Planner(table);
@@ -60,29 +60,29 @@ std::string Planner::cupti() const {
   return std::string("CUPTI ") + table_->library_version() + ", " + table_->library();
 }
 
-Result<void> check_chip(const std::string& chip, const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), chip) != known.end()) return {};
-  std::string hint = base::did_you_mean(chip, known);
-  if (hint.empty()) hint = "Chips: " + base::join(known, ", ") + ".";
+Result<void> check_chip(const std::string& chip, const std::vector<std::string>& chips) {
+  if (std::ranges::find(chips, chip) != chips.end()) return {};
+  std::string hint = base::did_you_mean(chip, chips);
+  if (hint.empty()) hint = "Chips: " + base::join(chips, ", ") + ".";
   return base::fail(Code::kUsage, "unknown chip '" + base::printable(chip) + "'", "--chip",
                     std::move(hint));
 }
 
 Result<std::vector<std::string>> Planner::chips() const {
   std::vector<std::string> names;
-  std::array<char, kWhy> why{};
-  if (table_->chips(append, &names, why.data(), why.size()) != 0)
-    return base::fail(Code::kToolMissing, why.data(), table_->library());
+  std::array<char, kMaxReason> reason{};
+  if (table_->chips(append, &names, reason.data(), reason.size()) != 0)
+    return base::fail(Code::kToolMissing, reason.data(), table_->library());
   return names;
 }
 
 Result<std::vector<std::string>> Planner::metrics(const std::string& chip, MetricKind kind) const {
   std::vector<std::string> names;
-  std::array<char, kWhy> why{};
-  if (table_->metrics(chip.c_str(), kind, append, &names, why.data(), why.size()) != 0) {
-    auto known = chips();
-    if (known) TRY(check_chip(chip, *known));
-    return base::fail(Code::kToolMissing, why.data(), table_->library());
+  std::array<char, kMaxReason> reason{};
+  if (table_->metrics(chip.c_str(), kind, append, &names, reason.data(), reason.size()) != 0) {
+    const auto all_chips = chips();
+    if (all_chips) TRY(check_chip(chip, *all_chips));
+    return base::fail(Code::kToolMissing, reason.data(), table_->library());
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -90,14 +90,14 @@ Result<std::vector<std::string>> Planner::metrics(const std::string& chip, Metri
 }
 
 Result<std::vector<std::string>> Planner::all_metrics(const std::string& chip) const {
-  std::vector<std::string> all;
+  std::vector<std::string> names;
   for (const MetricKind kind :
        {MetricKind::kCounter, MetricKind::kRatio, MetricKind::kThroughput}) {
-    auto some = TRY(metrics(chip, kind));
-    all.insert(all.end(), some.begin(), some.end());
+    const auto names_of_kind = TRY(metrics(chip, kind));
+    names.insert(names.end(), names_of_kind.begin(), names_of_kind.end());
   }
-  std::sort(all.begin(), all.end());
-  return all;
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 Result<MetricInfo> Planner::describe(const std::string& chip, const std::string& metric) const {
@@ -106,15 +106,15 @@ Result<MetricInfo> Planner::describe(const std::string& chip, const std::string&
   struct Three {
     std::vector<std::string>* out[3];
   } three{{&description, &hardware, &dimension}};
-  std::array<char, kWhy> why{};
+  std::array<char, kMaxReason> reason{};
   const int answer = table_->describe(
       chip.c_str(), metric.c_str(),
       [](void* c, const char* text) { static_cast<Three*>(c)->out[0]->emplace_back(text); },
       [](void* c, const char* text) { static_cast<Three*>(c)->out[1]->emplace_back(text); },
       [](void* c, const char* text) { static_cast<Three*>(c)->out[2]->emplace_back(text); }, &three,
-      why.data(), why.size());
+      reason.data(), reason.size());
   if (answer > 0) return tl::make_unexpected(unknown_metric(chip, metric, {}));
-  if (answer < 0) return base::fail(Code::kToolMissing, why.data(), table_->library());
+  if (answer < 0) return base::fail(Code::kToolMissing, reason.data(), table_->library());
   return MetricInfo{metric, description.at(0), hardware.at(0), dimension.at(0)};
 }
 
@@ -123,22 +123,22 @@ Result<std::size_t> Planner::passes(const std::string& chip,
   std::vector<const char*> pointers;
   for (const std::string& name : names) pointers.push_back(name.c_str());
   std::size_t number = 0, refused = 0;
-  std::array<char, kWhy> why{};
+  std::array<char, kMaxReason> reason{};
   const int answer = table_->passes(chip.c_str(), pointers.data(), pointers.size(), &number,
-                                    &refused, why.data(), why.size());
+                                    &refused, reason.data(), reason.size());
   if (answer == 1) return tl::make_unexpected(unknown_metric(chip, names[refused], {}));
-  if (answer < 0) return base::fail(Code::kToolMissing, why.data(), table_->library());
+  if (answer < 0) return base::fail(Code::kToolMissing, reason.data(), table_->library());
   return answer == 0 ? number : 0;
 }
 
 base::Error Planner::unknown_metric(const std::string& chip, const std::string& metric,
                                     std::span<const model::MetricGroup> groups) const {
-  const auto have = [&](const std::string& of) {
-    const auto all = all_metrics(of);
-    return all && std::binary_search(all->begin(), all->end(), base_name(metric));
+  const auto has_metric = [&](const std::string& chip_name) {
+    const auto metrics = all_metrics(chip_name);
+    return metrics && std::ranges::binary_search(*metrics, base_name(metric));
   };
   base::Error error{Code::kUsage, "no metric '" + metric + "' on " + chip, "--metrics", {}};
-  if (have(chip)) {
+  if (has_metric(chip)) {
     error.what = "metric '" + metric + "' needs a right suffix";
     error.hint =
         "Add one of .sum .avg .min .max (counters), .pct (ratios), "
@@ -146,9 +146,9 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
     return error;
   }
   std::vector<std::string> elsewhere;
-  if (const auto known = chips()) {
-    for (const std::string& other : *known) {
-      if (other != chip && have(other)) elsewhere.push_back(other);
+  if (const auto all_chips = chips()) {
+    for (const std::string& other : *all_chips) {
+      if (other != chip && has_metric(other)) elsewhere.push_back(other);
     }
   }
   if (!elsewhere.empty()) {
@@ -157,56 +157,63 @@ base::Error Planner::unknown_metric(const std::string& chip, const std::string& 
   }
   std::vector<std::string> names;
   for (const model::MetricGroup& group : groups) names.push_back(group.name);
-  if (const auto all = all_metrics(chip)) names.insert(names.end(), all->begin(), all->end());
+  if (const auto metrics = all_metrics(chip))
+    names.insert(names.end(), metrics->begin(), metrics->end());
   error.hint = base::did_you_mean(base_name(metric), names);
   if (error.hint.empty())
     error.hint = "List them with: rangescope metrics search WORD --chip " + chip;
   return error;
 }
 
+namespace {
+
+bool lacks_counter(const model::MetricGroup& group, const auto& is_on_chip) {
+  return std::ranges::any_of(group.counters, [&](const model::GroupCounter& counter) {
+    return !counter.absent && std::ranges::none_of(counter.any, is_on_chip);
+  });
+}
+
+}  // namespace
+
 Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::string> names,
                                   std::span<const model::MetricGroup> groups,
                                   bool skip_unknown) const {
-  const auto all = TRY(all_metrics(chip));
-  const auto on_chip = [&](const std::string& metric) {
-    return std::binary_search(all.begin(), all.end(), base_name(metric));
+  const auto chip_metrics = TRY(all_metrics(chip));
+  const auto is_on_chip = [&](const std::string& metric) {
+    return std::ranges::binary_search(chip_metrics, base_name(metric));
   };
 
   CounterPlan plan;
   plan.chip = chip;
-  std::set<std::string> seen;
-  const auto want = [&](const std::string& metric, const std::string& group = {}) {
-    if (seen.insert(metric).second) plan.metrics.push_back(metric);
+  std::set<std::string> planned;
+  const auto add = [&](const std::string& metric, const std::string& group = {}) {
+    if (planned.insert(metric).second) plan.metrics.push_back(metric);
     if (group.empty()) return;
     std::string& wanted_by = plan.wanted_by[metric];
-    wanted_by += (wanted_by.empty() ? "" : ",") + group;
+    if (!wanted_by.empty()) wanted_by += ',';
+    wanted_by += group;
   };
   for (const std::string& name : names) {
-    const auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.name == name; });
-    if (group == groups.end()) {
-      if (skip_unknown && !on_chip(name)) {
-        plan.skipped.push_back(name);
-        continue;
-      }
-      if (!on_chip(name) || name.find('.') == std::string::npos)
-        return tl::make_unexpected(unknown_metric(chip, name, groups));
-      want(name);
-      continue;
-    }
-    model::MetricGroup resolved = *group;
-    if (skip_unknown &&
-        std::any_of(resolved.counters.begin(), resolved.counters.end(), [&](const auto& counter) {
-          return !counter.absent && std::none_of(counter.any.begin(), counter.any.end(), on_chip);
-        })) {
+    const auto group = std::ranges::find(groups, name, &model::MetricGroup::name);
+    const bool is_group = group != groups.end();
+    const bool is_available = is_group ? !lacks_counter(*group, is_on_chip) : is_on_chip(name);
+    if (skip_unknown && !is_available) {
       plan.skipped.push_back(name);
       continue;
     }
+    if (!is_group) {
+      const bool has_suffix = name.find('.') != std::string::npos;
+      if (!is_available || !has_suffix)
+        return tl::make_unexpected(unknown_metric(chip, name, groups));
+      add(name);
+      continue;
+    }
+    model::MetricGroup resolved = *group;
     for (model::GroupCounter& counter : resolved.counters) {
-      const auto found = std::find_if(counter.any.begin(), counter.any.end(), on_chip);
+      const auto found = std::ranges::find_if(counter.any, is_on_chip);
       if (found != counter.any.end()) {
-        counter.any = {*found};
-        want(counter.any.front(), name);
+        counter.any = {std::string(*found)};
+        add(counter.any.front(), name);
       } else if (counter.absent) {
         plan.notes.push_back("group " + name + ": " + chip + " has no counter for '" +
                              counter.alias + "'");
@@ -229,35 +236,38 @@ Result<CounterPlan> Planner::plan(const std::string& chip, std::span<const std::
   return plan;
 }
 
-// First fit, in the order asked for: CUPTI counts NVLink, C2C and PCIe for the device, all else for
-// the context, and never both in one configuration (documentation of CUPTI 13.1, seen with 13.0).
+// First fit in the requested order. CUPTI counts NVLink, C2C and PCIe for the device, everything
+// else for the context, and never both in one configuration (documentation of CUPTI 13.1, seen
+// with 13.0).
 Result<void> Planner::configure(CounterPlan& plan) const {
-  auto all = TRY(passes(plan.chip, plan.metrics));
-  plan.configurations = {{plan.metrics, all}};
-  if (all == 0) {
+  const auto common_passes = TRY(passes(plan.chip, plan.metrics));
+  plan.configurations = {{plan.metrics, common_passes}};
+  if (common_passes == 0) {
     plan.configurations.clear();
     for (const std::string& metric : plan.metrics) {
-      bool placed = false;
+      bool is_placed = false;
       for (Configuration& configuration : plan.configurations) {
         configuration.metrics.push_back(metric);
         auto number = TRY(passes(plan.chip, configuration.metrics));
-        placed = number > 0;
-        if (placed) {
+        is_placed = number > 0;
+        if (is_placed) {
           configuration.passes = number;
           break;
         }
         configuration.metrics.pop_back();
       }
-      if (placed) continue;
-      auto alone = TRY(passes(plan.chip, {&metric, 1}));
-      plan.configurations.push_back({{metric}, alone});
+      if (is_placed) continue;
+      const auto metric_passes = TRY(passes(plan.chip, {&metric, 1}));
+      plan.configurations.push_back({{metric}, metric_passes});
     }
     plan.metrics.clear();
-    for (const Configuration& one : plan.configurations)
-      plan.metrics.insert(plan.metrics.end(), one.metrics.begin(), one.metrics.end());
+    for (const Configuration& configuration : plan.configurations)
+      plan.metrics.insert(plan.metrics.end(), configuration.metrics.begin(),
+                          configuration.metrics.end());
   }
   plan.passes = 0;
-  for (const Configuration& one : plan.configurations) plan.passes += one.passes;
+  for (const Configuration& configuration : plan.configurations)
+    plan.passes += configuration.passes;
   if (plan.configurations.size() <= wire::counters::kMaxConfigurations) return {};
   return base::fail(
       Code::kUsage,
@@ -266,61 +276,63 @@ Result<void> Planner::configure(CounterPlan& plan) const {
 }
 
 Result<void> Planner::explain(CounterPlan& plan) const {
-  // Metrics that can be had together: first fit, in the order asked for, of sets that take one
-  // pass.
   plan.costs.clear();
   plan.together.clear();
   for (const std::string& metric : plan.metrics) {
-    const auto own = std::find_if(
-        plan.configurations.begin(), plan.configurations.end(), [&](const Configuration& c) {
-          return std::find(c.metrics.begin(), c.metrics.end(), metric) != c.metrics.end();
-        });
-    MetricCost cost;
-    cost.metric = metric;
-    cost.alone = TRY(passes(plan.chip, {&metric, 1}));
-    std::vector<std::string> others;
-    std::copy_if(own->metrics.begin(), own->metrics.end(), std::back_inserter(others),
-                 [&](const auto& m) { return m != metric; });
-    const auto without = TRY(others.empty() ? Result<std::size_t>(0) : passes(plan.chip, others));
-    cost.saved = own->passes - std::min(own->passes, without);
-    // The neighbours that answer much the same question for less.
-    static constexpr std::array<std::pair<const char*, const char*>, 4> kCheaper = {{
-        {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-         "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
-        {"sm__throughput.avg.pct_of_peak_sustained_elapsed",
-         "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"},
-        {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-         "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
-        {"lts__throughput.avg.pct_of_peak_sustained_elapsed",
-         "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"},
-    }};
-    for (const auto& [dear, cheap] : kCheaper) {
-      if (metric != dear) continue;
-      const std::string name = cheap;
-      if (const auto cost_of = passes(plan.chip, {&name, 1}); cost_of && *cost_of < cost.alone) {
-        cost.cheaper = name;
-        cost.cheaper_passes = *cost_of;
-      }
-    }
-    if (cost.alone == 1) {
-      bool placed = false;
-      for (auto& set : plan.together) {
-        auto tried = set;
-        tried.push_back(metric);
-        const auto number = passes(plan.chip, tried);
-        if (number && *number == 1) {
-          set = std::move(tried);
-          placed = true;
-          break;
-        }
-      }
-      if (!placed) plan.together.push_back({metric});
-    }
+    MetricCost cost = TRY(cost_of(plan, metric));
+    if (cost.alone == 1) add_to_one_pass(plan, metric);
     plan.costs.push_back(std::move(cost));
   }
-  std::stable_sort(plan.costs.begin(), plan.costs.end(),
-                   [](const auto& a, const auto& b) { return a.saved > b.saved; });
+  std::ranges::stable_sort(plan.costs, std::ranges::greater(), &MetricCost::saved);
   return {};
+}
+
+Result<MetricCost> Planner::cost_of(const CounterPlan& plan, const std::string& metric) const {
+  // Metrics that answer much the same question with fewer passes.
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kCheaper = {{
+      {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+       "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
+      {"sm__throughput.avg.pct_of_peak_sustained_elapsed",
+       "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"},
+      {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+       "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
+      {"lts__throughput.avg.pct_of_peak_sustained_elapsed",
+       "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"},
+  }};
+  const auto configuration =
+      std::ranges::find_if(plan.configurations, [&](const Configuration& candidate) {
+        return std::ranges::find(candidate.metrics, metric) != candidate.metrics.end();
+      });
+  MetricCost cost;
+  cost.metric = metric;
+  cost.alone = TRY(passes(plan.chip, {&metric, 1}));
+  std::vector<std::string> others = configuration->metrics;
+  std::erase(others, metric);
+  std::size_t passes_without = 0;
+  if (!others.empty()) passes_without = TRY(passes(plan.chip, others));
+  cost.saved = configuration->passes - std::min(configuration->passes, passes_without);
+  for (const auto& [expensive, cheaper] : kCheaper) {
+    if (metric != expensive) continue;
+    const std::string name = cheaper;
+    const auto cheaper_passes = passes(plan.chip, {&name, 1});
+    if (!cheaper_passes || *cheaper_passes >= cost.alone) continue;
+    cost.cheaper = name;
+    cost.cheaper_passes = *cheaper_passes;
+  }
+  return cost;
+}
+
+// First fit in the requested order.
+void Planner::add_to_one_pass(CounterPlan& plan, const std::string& metric) const {
+  for (std::vector<std::string>& set : plan.together) {
+    std::vector<std::string> extended = set;
+    extended.push_back(metric);
+    const auto set_passes = passes(plan.chip, extended);
+    if (!set_passes || *set_passes != 1) continue;
+    set = std::move(extended);
+    return;
+  }
+  plan.together.push_back({metric});
 }
 
 }  // namespace rangescope::collect::native

@@ -1,5 +1,5 @@
-// What CUPTI knows about metrics, asked through librangescope_inject.so (wire/planner.hpp): no GPU,
-// and no CUPTI at build.
+// What CUPTI knows about metrics, through librangescope_inject.so (wire/planner.hpp). Needs neither
+// a GPU nor CUPTI at build time.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct MetricCost {
   std::string metric;
   std::size_t alone = 0;  ///< passes that it takes by itself
   std::size_t saved = 0;  ///< passes that the set would save without it
-  std::string cheaper;    ///< a neighbour that takes fewer passes, "" where there is none
+  std::string cheaper;    ///< a similar metric that takes fewer passes; "" without one
   std::size_t cheaper_passes = 0;
 };
 
@@ -53,9 +53,9 @@ struct CounterPlan {
       skipped;  ///< metrics and groups that the chip lacks, where those are left out
 };
 
-/// kUsage with the nearest, where `chip` is not among those that are `known`.
+/// kUsage with the most similar name if `chip` is not among `chips`.
 [[nodiscard]] base::Result<void> check_chip(const std::string& chip,
-                                            const std::vector<std::string>& known);
+                                            const std::vector<std::string>& chips);
 
 class Planner {
  public:
@@ -91,6 +91,10 @@ class Planner {
   explicit Planner(const wire::planner::Table* table) : table_(table) {}
   [[nodiscard]] base::Result<std::vector<std::string>> all_metrics(const std::string& chip) const;
   [[nodiscard]] base::Result<void> configure(CounterPlan& plan) const;
+  [[nodiscard]] base::Result<MetricCost> cost_of(const CounterPlan& plan,
+                                                 const std::string& metric) const;
+  /// Adds the metric to the first set of plan.together that still takes one pass with it.
+  void add_to_one_pass(CounterPlan& plan, const std::string& metric) const;
   [[nodiscard]] base::Error unknown_metric(const std::string& chip, const std::string& metric,
                                            std::span<const model::MetricGroup> groups) const;
   const wire::planner::Table* table_;

@@ -20,8 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Also where nobody has asked how it ended yet (state Z of proc(5)): an init that reaps no
-/// orphans, as of containers.
+/// Also true for a zombie (state Z of proc(5)): the init of a container may not reap orphans.
 bool has_ended(pid_t pid) {
   if (::kill(pid, 0) != 0) return errno == ESRCH;
   const auto state = base::read_file("/proc/" + std::to_string(pid) + "/stat");
@@ -30,7 +29,7 @@ bool has_ended(pid_t pid) {
          (*state)[name_end + 2] == 'Z';
 }
 
-/// Whether its process still runs.
+/// Trims a capture whose process has ended. Returns whether the process still runs.
 bool trim(const fs::path& path) {
   const int file =
       ::open(base::in_place(path).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -16,11 +16,11 @@ bool value_char(char c) {
   return option_char(c) || (c >= 'A' && c <= 'Z') || c == '_' || c == '+' || c == '.';
 }
 
-/// "--nvtx-include" at `at`, without what follows.
-std::string long_option(std::string_view text, std::size_t at) {
-  std::size_t end = at + 2;
+/// "--nvtx-include" at `begin`, without what follows.
+std::string long_option(std::string_view text, std::size_t begin) {
+  std::size_t end = begin + 2;
   while (end < text.size() && option_char(text[end])) ++end;
-  std::string name(text.substr(at, end - at));
+  std::string name(text.substr(begin, end - begin));
   while (name.ends_with('-')) name.pop_back();
   return name.size() > 2 ? name : std::string{};
 }
@@ -53,127 +53,163 @@ std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view 
     if (indent == std::string_view::npos) continue;
     if (indent <= 2 && line[indent] == '-') {  // "  -k [ --kernel-name ] arg" or "  --set arg text"
       const auto dashes = line.find("--");
-      const std::string name =
-          dashes == std::string_view::npos ? std::string{} : long_option(line, dashes);
+      std::string name;
+      if (dashes != std::string_view::npos) name = long_option(line, dashes);
       current = name.empty() ? nullptr : &options[name];
       continue;
     }
-    if (indent < 30 || !current) {
-      current = indent < 30 ? nullptr : current;
-      continue;
-    }
-    // A value is alone on its line, or before "(default)" or a colon, a little further in than the
-    // prose.
+    // The column of texts is at 30 or more; values are indented further than prose, to 41 ... 44.
+    if (indent < 30) current = nullptr;
+    if (!current || indent < 41 || indent > 44) continue;
+    // A value is alone on its line, or before a colon or "(default)".
     std::string_view text = base::trim(line);
-    if (indent < 41) continue;
-    if (const auto colon = text.find(':'); colon != std::string_view::npos && indent <= 44)
-      text = base::trim(text.substr(0, colon));
+    text = base::trim(text.substr(0, text.find(':')));
     if (text.ends_with("(default)")) text = base::trim(text.substr(0, text.size() - 9));
-    if (is_value(text) && indent <= 44) current->emplace_back(text);
+    if (is_value(text)) current->emplace_back(text);
   }
   return options;
 }
 
+namespace {
+
+/// The options of a heading: "--sample=", or both of "--nvtx-domain-[include|exclude]=".
+std::vector<std::string> options_of_heading(std::string_view line) {
+  const std::size_t start = line.find("--");
+  const auto open = line.find("-[");
+  if (open == std::string_view::npos) {
+    const std::string name = long_option(line, start);
+    return name.empty() ? std::vector<std::string>{} : std::vector<std::string>{name};
+  }
+  std::vector<std::string> names;
+  const std::string prefix(line.substr(start, open + 1 - start));
+  const auto close = line.find(']', open);
+  for (const std::string_view part : base::split(line.substr(open + 2, close - open - 2), '|'))
+    names.push_back(prefix + std::string(part));
+  return names;
+}
+
+/// "\t--sample=", "\t-s, --sample="
+bool is_heading(std::string_view line) {
+  constexpr std::size_t kMaxStart = 20;
+  if (!line.starts_with('\t') || line.size() < 2 || line[1] == ' ') return false;
+  return base::trim(line).find("--") < kMaxStart;
+}
+
+/// The values in "'none', 'system-wide' or 'process-tree'".
+std::vector<std::string> values_in(std::string_view text) {
+  static constexpr std::string_view kFillers[] = {"or", "and", "for", "example"};
+  std::string words(text);
+  for (const std::string_view separator : {",", ":"})
+    words = base::replace_all(words, separator, " ");
+  std::vector<std::string> values;
+  for (std::string_view word : base::split(words, ' ')) {
+    word = base::trim(word);
+    const auto is_quote = [](char c) { return c == '\'' || c == '`'; };
+    while (!word.empty() && is_quote(word.front())) word.remove_prefix(1);
+    while (!word.empty() && is_quote(word.back())) word.remove_suffix(1);
+    const bool is_filler = std::ranges::find(kFillers, word) != std::end(kFillers);
+    if (!is_filler && is_value(word)) values.emplace_back(word);
+  }
+  return values;
+}
+
+/// A word of prose instead of a value: "integers between 1 and 32", "signal number",
+/// "`range@domain' to specify ...". Values with parts ("repeat:N") cannot be checked either.
+bool is_prose(const std::string& word) {
+  static constexpr std::string_view kProse[] = {"integers", "signal", "specify", "comma-separated",
+                                                "ID",       "a",      "repeat",  "repeat-shutdown",
+                                                "to",       "F1"};
+  if (std::ranges::find(kProse, word) != std::end(kProse)) return true;
+  return word.find_first_not_of("0123456789") == std::string::npos;
+}
+
+}  // namespace
+
 std::map<std::string, std::vector<std::string>> parse_nsys_help(std::string_view help) {
+  constexpr std::string_view kListStart = "ossible values are";
   std::map<std::string, std::vector<std::string>> options;
   std::vector<std::string> current;  // options that the paragraph is about
-  bool listing = false;
+  bool is_listing = false;
   for (const std::string_view raw : base::split(help, '\n')) {
-    const std::string_view line = base::trim(raw);
-    const bool heading = raw.starts_with('\t') && raw.size() > 1 && raw[1] != ' ' &&
-                         line.find("--") != std::string_view::npos && line.find("--") < 20;
-    if (heading) {
-      listing = false;
-      current.clear();
-      const std::size_t at = line.find("--");
-      if (const auto open = line.find("-[");
-          open != std::string_view::npos) {  // "--nvtx-domain-[include|exclude]="
-        const auto close = line.find(']', open);
-        for (const std::string_view part :
-             base::split(line.substr(open + 2, close - open - 2), '|'))
-          current.push_back(std::string(line.substr(at, open + 1 - at)) + std::string(part));
-      } else if (const std::string name = long_option(line, at); !name.empty()) {
-        current.push_back(name);
-      }
+    std::string_view text = base::trim(raw);
+    if (is_heading(raw)) {
+      is_listing = false;
+      current = options_of_heading(text);
       for (const std::string& name : current) options[name];
       continue;
     }
-    std::string_view text = line;
-    if (const auto begin = line.find("ossible values are");
-        begin != std::string_view::npos && !current.empty() && options[current.front()].empty()) {
-      listing = true;
-      text = line.substr(begin + 18);
+    const auto list_start = text.find(kListStart);
+    const bool starts_list = list_start != std::string_view::npos && !current.empty() &&
+                             options[current.front()].empty();
+    if (starts_list) {
+      is_listing = true;
+      text.remove_prefix(list_start + kListStart.size());
     }
-    if (!listing) continue;
+    if (!is_listing) continue;
     const auto stop = text.find('.');
-    const std::string words =
-        base::replace_all(base::replace_all(std::string(text.substr(0, stop)), ",", " "), ":", " ");
-    for (std::string_view word : base::split(words, ' ')) {
-      word = base::trim(word);
-      while (!word.empty() && (word.front() == '\'' || word.front() == '`')) word.remove_prefix(1);
-      while (!word.empty() && (word.back() == '\'' || word.back() == '`')) word.remove_suffix(1);
-      if (word == "or" || word == "and" || word == "for" || word == "example" || !is_value(word))
-        continue;
-      for (const std::string& name : current) options[name].emplace_back(word);
-    }
-    listing = stop == std::string_view::npos;
+    for (const std::string& value : values_in(text.substr(0, stop)))
+      for (const std::string& name : current) options[name].push_back(value);
+    is_listing = stop == std::string_view::npos;
   }
-  // Prose where values were expected ("integers between 1 and 32", "signal number", "`range@domain'
-  // to specify ..."), and values with parts of their own, cannot be checked.
-  for (auto& [name, values] : options) {
-    const bool prose = std::any_of(values.begin(), values.end(), [](const std::string& v) {
-      return v == "integers" || v == "signal" || v == "specify" || v == "comma-separated" ||
-             v == "ID" || v == "a" || v == "repeat" || v == "repeat-shutdown" || v == "to" ||
-             v == "F1" || v.find_first_not_of("0123456789") == std::string::npos;
-    });
-    if (prose) values.clear();
-  }
+  for (auto& [name, values] : options)
+    if (std::ranges::any_of(values, is_prose)) values.clear();
   return options;
 }
 
+namespace {
+
+/// Where each column starts, from a rule of dashes.
+std::vector<std::size_t> column_starts(std::string_view rule) {
+  std::vector<std::size_t> starts;
+  for (std::size_t i = 0; i < rule.size(); ++i) {
+    const bool follows_blank = i == 0 || rule[i - 1] == ' ';
+    if (rule[i] == '-' && follows_blank) starts.push_back(i);
+  }
+  return starts;
+}
+
+/// The third column of `ncu --list-sets`; "" if the line is shorter.
+std::string_view enabled_cell(std::string_view line, const std::vector<std::size_t>& columns) {
+  if (line.size() <= columns[2]) return {};
+  line = line.substr(0, columns.size() > 3 ? columns[3] : line.size());
+  return base::trim(line.substr(columns[2]));
+}
+
+}  // namespace
+
 void parse_ncu_sets(std::string_view text, Abilities& into) {
-  std::vector<std::size_t> columns;  // where each starts, from the rule of dashes
-  std::string current, joined;
+  std::vector<std::size_t> columns;
+  std::string current, sections;
   const auto finish = [&] {
     if (current.empty()) return;
-    for (const std::string_view section : base::split(joined, ','))
+    for (const std::string_view section : base::split(sections, ','))
       into.sets[current].emplace_back(base::trim(section));
   };
-  bool heading = false;
+  bool in_heading = false;
   for (const std::string_view line : base::split(text, '\n')) {
     if (line.starts_with("-----")) {
-      if (columns.empty()) {
-        for (std::size_t at = 0; at < line.size(); ++at)
-          if (line[at] == '-' && (at == 0 || line[at - 1] == ' ')) columns.push_back(at);
-        heading = true;
-      } else {
-        heading = false;
-      }
+      in_heading = columns.empty();
+      if (in_heading) columns = column_starts(line);
       continue;
     }
-    if (columns.size() < 3 || heading || line.size() < columns[1]) {
-      heading = heading && !line.starts_with("Identifier");
+    if (columns.size() < 3 || in_heading || line.size() < columns[1]) {
+      if (line.starts_with("Identifier")) in_heading = false;
       continue;
     }
     const std::string_view name = base::trim(line.substr(0, columns[1]));
-    // Long cells are cut at the column's width without regard to words: join the pieces as they
-    // are.
-    std::string_view piece = line.substr(columns[1], columns[2] - columns[1]);
+    const std::size_t width = columns[2] - columns[1];
+    std::string_view piece = line.substr(columns[1], width);
     while (piece.ends_with(' ')) piece.remove_suffix(1);
     if (!name.empty()) {
       finish();
       current = name;
-      joined.clear();
-      const std::string_view enabled =
-          line.size() > columns[2]
-              ? base::trim(line.substr(columns[2], columns.size() > 3 ? columns[3] - columns[2]
-                                                                      : std::string_view::npos))
-              : std::string_view{};
-      if (enabled == "yes") into.default_set = current;
+      sections.clear();
+      if (enabled_cell(line, columns) == "yes") into.default_set = current;
       into.sets[current];
     }
-    joined += piece;
-    if (piece.size() == columns[2] - columns[1] - 1 - 0 && piece.ends_with(',')) joined += ' ';
+    // Long cells are cut at the width of the column, also within words.
+    sections += piece;
+    if (piece.size() == width - 1 && piece.ends_with(',')) sections += ' ';
   }
   finish();
 }

@@ -2,8 +2,8 @@
 // sections, metrics.
 //
 // Parsed from the tool's own output (`--version`, `--help`, `--list-sets`, `--list-sections`,
-// `--query-metrics`), never guessed from the version, so that a version nobody has seen is driven
-// by what it says about itself. The texts' layout is that of ncu 2020.3 to 2026.1 and nsys 2020.4
+// `--query-metrics`), never guessed from the version, so that unknown versions are driven by
+// what they report. The texts' layout is that of ncu 2020.3 to 2026.1 and nsys 2020.4
 // to 2026.1.
 #pragma once
 
@@ -33,7 +33,7 @@ struct Abilities {
   std::map<std::string, std::vector<std::string>> sets;  ///< ncu: set -> its sections
   std::string default_set;                               ///< ncu: "basic" or "default"
   std::set<std::string> sections;                        ///< ncu
-  std::set<std::string> metrics;  ///< ncu: base names; empty when nobody asked or none could be had
+  std::set<std::string> metrics;                         ///< ncu: base names; empty if unknown
   bool metrics_elsewhere =
       false;  ///< `metrics` are those that other versions knew: one that lacks may be there
 
@@ -45,7 +45,7 @@ struct Abilities {
   [[nodiscard]] std::vector<std::string> option_names() const;
 };
 
-/// Long options of `ncu --help`, each with the values that stand as single words below it.
+/// Long options of `ncu --help`, each with the values that are single words below it.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> parse_ncu_help(std::string_view help);
 /// Long options of `nsys profile --help`, each with the words after "Possible values are".
 [[nodiscard]] std::map<std::string, std::vector<std::string>> parse_nsys_help(
@@ -62,7 +62,7 @@ void parse_ncu_sets(std::string_view text, Abilities& into);
 
 /// The newest version of a tool whose abilities are in this folder (conf/tools), for where none is
 /// installed: its path is the tool's bare name, and its metrics are those of ncu-metrics.txt.
-/// kNoInput where there is none.
+/// kNoInput without one.
 [[nodiscard]] base::Result<Abilities> newest_known(std::string_view tool,
                                                    const std::filesystem::path& folder);
 

@@ -1,14 +1,13 @@
 // The replay ladder: which way of measuring is tried first, which next, and why.
 //
-//   native     counters of rangescope's own collector, pass k on occurrence k: no replay at all
-//   range      ncu replays each occurrence of the range; seconds, but many CUDA calls may not occur
-//   inside app-range  ncu relaunches the whole program for every pass; anything may occur inside,
-//   if the program does the same
-//              every time
-//   kernel     ncu replays each kernel inside the range; always works, gives kernels and not ranges
+//   native     rangescope's own collector counts: pass k in instance k, without any replay
+//   range      ncu replays each instance of the range; takes seconds, but refuses many CUDA calls
+//   app-range  ncu runs the whole program again for every pass; any call may occur inside, if the
+//              program does the same every time
+//   kernel     ncu replays each kernel inside the range; always works, measures kernels, not ranges
 //
-// Pure: decides from what was asked, what the tool can do and what was seen of the program. `range`
-// is first tried on one occurrence, so that a refusal costs seconds.
+// Pure: decides by the request, the tool's abilities and the probe run. `range` is first tried on
+// one instance, so that a refusal costs seconds.
 #pragma once
 
 #include <cstdint>
@@ -74,9 +73,9 @@ struct Rung {
 /// CUDA calls that range replay cannot replay: the name's reason, or "" when it can (Nsight
 /// Compute's Kernel Profiling Guide, "Supported APIs").
 [[nodiscard]] std::string range_replay_refuses(std::string_view api);
-/// Driver functions that a look at a program should note beside launches, copies and waits, by the
-/// beginning of their names, separated by commas: all that range replay refuses, and those that say
-/// when contexts and memory are made.
+/// Driver functions that a probe run should note in addition to launches, copies and waits:
+/// prefixes of their names, separated by commas. All that range replay refuses, and those that make
+/// contexts and memory.
 [[nodiscard]] std::string calls_to_note();
 
 /// Whether a stage should be tried once more: transient, and attempts left. Attempts count from 1.

@@ -13,28 +13,26 @@
 namespace rangescope::collect::ncu {
 namespace {
 
-/// Which of a kernel's names the pattern is about, as ncu calls them.
+/// Which of a kernel's names the pattern is for, in ncu's words.
 std::string_view name_base(std::string_view pattern) {
   if (pattern.starts_with("_Z")) return "mangled";
-  const bool regex = pattern.starts_with(model::kRegexPrefix);
-  if (!regex)
-    return pattern.find_first_of("<(: ") == std::string_view::npos ? "function" : "demangled";
+  const auto has_any = [&](std::string_view characters) {
+    return pattern.find_first_of(characters) != std::string_view::npos;
+  };
+  if (!pattern.starts_with(model::kRegexPrefix)) return has_any("<(: ") ? "demangled" : "function";
   pattern.remove_prefix(model::kRegexPrefix.size());
-  // ^ and $ are the ends of one name only; what is beside a function's name is in the demangled one
-  // only.
-  const bool anchored = pattern.find_first_of("^$") != std::string_view::npos;
-  return anchored && pattern.find_first_of("<: ") == std::string_view::npos ? "function"
-                                                                            : "demangled";
+  // ^ and $ are the ends of one kind of name; only the demangled name has more than the function's.
+  return has_any("^$") && !has_any("<: ") ? "function" : "demangled";
 }
 
-/// The key of the option that a finding is about.
+/// The configuration key of the option that a finding is about.
 std::string_view key_of(const model::Finding& finding) {
   for (const auto& [id, key] : {std::pair{"command.unknown_set", "set"},
                                 {"command.unknown_section", "sections"},
                                 {"command.unknown_metric", "metrics"}})
     if (finding.id == id) return key;
-  const std::size_t at = std::min(finding.found.find("--"), finding.found.size());
-  const std::string_view rest = std::string_view(finding.found).substr(at);
+  const std::size_t option_start = std::min(finding.found.find("--"), finding.found.size());
+  const std::string_view rest = std::string_view(finding.found).substr(option_start);
   const Option* row = find_option("ncu", rest.substr(0, rest.find_first_of(" :,")));
   if (row && row->key.empty()) row = find_option("ncu", row->other);
   return row ? row->key : std::string_view{};
@@ -66,17 +64,18 @@ class Planner : ToolPlanner {
 
  private:
   void add(std::initializer_list<std::string> words) { plan_.argv.insert(plan_.argv.end(), words); }
-  /// --every counts what was named: occurrences of ranges, where this ncu can, else launches of
-  /// kernels.
-  bool by_occurrences() const {
-    return (mode_ & kRanges) || (options_.gating && !request_.ranges.include.empty() &&
-                                 request_.ranges.exclude.empty() && can_.has("--range-filter"));
+  [[nodiscard]] bool replays_ranges() const { return (mode_ & kRanges) != 0; }
+  /// --every counts instances of the ranges if this ncu can, else launches of kernels.
+  [[nodiscard]] bool counts_instances() const {
+    if (replays_ranges()) return true;
+    const bool names_ranges = !request_.ranges.include.empty() && request_.ranges.exclude.empty();
+    return options_.gating && names_ranges && can_.has("--range-filter");
   }
-  void tell_stride(const std::string& of) {
-    note("every=" + std::to_string(request_.every) + ": ncu counts the " + of + ", and measures " +
-         (1000 % request_.every == 0 ? "" : "the first 1,000 of ") + "1, " +
-         std::to_string(1 + request_.every) + ", " + std::to_string(1 + 2 * request_.every) +
-         " ...");
+  void note_stride(const std::string& counted) {
+    const std::uint32_t every = request_.every;
+    const std::string limit = 1000 % every == 0 ? "" : "the first 1,000 of ";
+    note("every=" + std::to_string(every) + ": ncu counts the " + counted + ", and measures " +
+         limit + "1, " + std::to_string(1 + every) + ", " + std::to_string(1 + 2 * every) + " ...");
   }
   Done mode() {
     const std::string& mode = ncu_.replay_mode;
@@ -84,20 +83,19 @@ class Planner : ToolPlanner {
       return refuse("'" + mode + "' is not a replay mode", "replay_mode",
                     "Choose kernel, application, range or app-range.");
     if (!can_.takes("--replay-mode", mode)) {
-      const auto known = can_.options.find("--replay-mode");
+      std::vector<std::string> modes;
+      const auto option = can_.options.find("--replay-mode");
+      if (option != can_.options.end()) modes = option->second;
       return refuse(
           me() + " has no replay mode '" + mode + "'", "replay_mode",
-          "It has " +
-              base::join(known == can_.options.end() ? std::vector<std::string>{} : known->second,
-                         ", ") +
-              "; range needs 2022.1, app-range 2023.1.");
+          "It has " + base::join(modes, ", ") + "; range needs 2022.1, app-range 2023.1.");
     }
     add({"--replay-mode", mode});
     return {};
   }
 
-  /// The name under which the row can be passed, "" where it cannot; refuses when the user asked
-  /// for it.
+  /// The name of the option in this version; "" if it cannot be passed. Refuses that if the user
+  /// set it.
   [[nodiscard]] base::Result<std::string> usable(const Option& row, std::string_view value) const {
     if (row.refused_in(mode_, value) && !asked(row.key)) return std::string{};
     return option_name(row);
@@ -105,23 +103,26 @@ class Planner : ToolPlanner {
 
   Done plain_options() {
     for (const Option& row : option_table("ncu")) {
-      const auto* given = values(row.key);
-      if (row.is(Option::kCode) || !given) continue;
-      const bool yes = given->front() == "true";
-      const auto option = TRY(usable(row, row.is(Option::kYesNo) && yes ? "yes" : given->front()));
+      const auto* configured = values(row.key);
+      if (row.is(Option::kCode) || !configured) continue;
+      std::string text = base::join(*configured, ",");
+      const bool is_true = configured->front() == "true";
+      if (row.is(Option::kYesNo)) text = is_true ? "yes" : "no";
+      const bool is_yes = row.is(Option::kYesNo) && is_true;
+      const auto option = TRY(usable(row, is_yes ? "yes" : configured->front()));
       if (option.empty()) continue;
       if (row.is(Option::kSwitch)) {
-        if (yes) add({option});
+        if (is_true) add({option});
       } else if (row.is(Option::kEach)) {
-        for (const std::string& item : *given) add({option, item});
+        for (const std::string& item : *configured) add({option, item});
       } else {
-        add({option, row.is(Option::kYesNo) ? (yes ? "yes" : "no") : base::join(*given, ",")});
+        add({option, text});
       }
     }
     return {};
   }
 
-  /// What `doctor` finds wrong with this line is reported before it runs: ncu itself often ends
+  /// Reports the mistakes that `doctor` finds in this line before it runs: ncu itself often ends
   /// with exit code 0 all the same.
   Done judge() {
     command::ShellLine shell;
@@ -132,36 +133,42 @@ class Planner : ToolPlanner {
     about.line = TRY(command::parse_line(shell, &can_));
     command::judge_plan(about);
     for (const model::Finding& finding : about.findings) {
-      if (finding.verdict == model::Grade::kWarn)
-        note(finding.found + (finding.hint.empty() ? "" : "; " + finding.hint));
-      else
-        return refuse(finding.found, key_of(finding),
-                      finding.hint + (finding.hint.ends_with('.') ? "" : "."));
+      if (finding.verdict == model::Grade::kWarn) {
+        note(finding.hint.empty() ? finding.found : finding.found + "; " + finding.hint);
+        continue;
+      }
+      std::string hint = finding.hint;
+      if (!hint.ends_with('.')) hint += '.';
+      return refuse(finding.found, key_of(finding), hint);
     }
     return {};
   }
 
+  void note_no_gating() {
+    if (replays_ranges())
+      note("gating_nvtx=false means nothing in replay mode " + ncu_.replay_mode +
+           ": the ranges are what is replayed");
+    else
+      note(
+          "gating_nvtx=false: kernels are measured wherever they are launched; the ranges only "
+          "label them in the report");
+  }
+
   Done ranges() {
-    add({"--nvtx"});  // the state of the ranges goes into the report even where nothing is filtered
-                      // by it
-    const bool pass = options_.gating || (mode_ & kRanges);
-    if (!options_.gating && !request_.ranges.include.empty())
-      note((mode_ & kRanges) ? "gating_nvtx=false means nothing in replay mode " +
-                                   ncu_.replay_mode + ": the ranges are what is replayed"
-                             : "gating_nvtx=false: kernels are measured wherever they are "
-                               "launched; the ranges only "
-                               "label them in the report");
-    if (pass) {
+    add({"--nvtx"});  // without a filter too: the report then names the ranges
+    const bool names_ranges = !request_.ranges.include.empty();
+    if (!options_.gating && names_ranges) note_no_gating();
+    if (options_.gating || replays_ranges()) {
       for (const std::string& expression : model::expressions_of(request_.ranges.include))
         add({"--nvtx-include", expression});
       for (const std::string& expression : model::expressions_of(request_.ranges.exclude))
         add({"--nvtx-exclude", expression});
     }
-    if ((mode_ & kRanges) && request_.ranges.include.empty())
+    if (replays_ranges() && !names_ranges)
       note("no range was named: replay mode " + ncu_.replay_mode +
            " takes what lies between cudaProfilerStart and cudaProfilerStop");
     std::string filter = value("range_filter");
-    if (request_.every > 1 && by_occurrences()) {
+    if (request_.every > 1 && counts_instances()) {
       if (!filter.empty())
         return refuse("range_filter and ranges.every both choose instances of ranges",
                       "range_filter",
@@ -171,7 +178,7 @@ class Planner : ToolPlanner {
         return refuse("every " + std::to_string(request_.every) + ". instance of which range?",
                       "nvtx.include", "Name a range with --include.");
       filter = "::" + every_regex(request_.every);
-      tell_stride("instances of the ranges");
+      note_stride("instances of the ranges");
     }
     if (filter.empty()) return {};
     if (!can_.has("--range-filter"))
@@ -210,36 +217,40 @@ class Planner : ToolPlanner {
     return {};
   }
 
+  /// Replay of ranges takes no filter of kernels.
+  Done no_kernel_filter(const std::string& name, const std::string& id) {
+    for (const auto& [key, text] : {std::pair{"kernel_name", &name}, {"kernel_id", &id}}) {
+      if (text->empty()) continue;
+      const std::string option = "--" + base::replace_all(key, "_", "-");
+      if (asked(key))
+        return refuse("ncu refuses " + option + " in replay mode " + ncu_.replay_mode +
+                          ": a range is measured as a whole",
+                      key, "Use replay mode kernel, or leave it out.");
+      note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
+           ncu_.replay_mode);
+    }
+    if (name.empty() && !request_.kernels.empty())
+      note("--kernel narrows the report only: a range is measured as a whole in replay mode " +
+           ncu_.replay_mode);
+    return {};
+  }
+
   Done kernels() {
     std::string id = value("kernel_id");
     const std::string name = value("kernel_name");
-    if (request_.every > 1 && !by_occurrences()) {
+    if (request_.every > 1 && !counts_instances()) {
       if (!id.empty())
         return refuse("kernel_id and ranges.every both choose launches", "kernel_id",
                       "Leave one of them out; --every is :::" + every_regex(request_.every) +
                           " of kernel_id.");
       id = ":::" + every_regex(request_.every);
-      tell_stride("launches of each kernel");
+      note_stride("launches of each kernel");
     }
-    if (mode_ & kRanges) {
-      for (const auto& [key, text] : {std::pair{"kernel_name", &name}, {"kernel_id", &id}})
-        if (!text->empty()) {
-          if (asked(key))
-            return refuse(std::string("ncu refuses --") + base::replace_all(key, "_", "-") +
-                              " in replay mode " + ncu_.replay_mode +
-                              ": a range is measured as a whole",
-                          key, "Use replay mode kernel, or leave it out.");
-          note(std::string(key) + " is left out: a range is measured as a whole in replay mode " +
-               ncu_.replay_mode);
-        }
-      if (name.empty() && !request_.kernels.empty())
-        note("--kernel narrows the report only: a range is measured as a whole in replay mode " +
-             ncu_.replay_mode);
-      return {};
-    }
+    if (replays_ranges()) return no_kernel_filter(name, id);
     if (!id.empty()) add({"--kernel-id", id});
-    const bool old_names = !can_.has("--kernel-name");
-    std::string base = value("kernel_name_base").empty() ? "function" : value("kernel_name_base");
+    const bool has_old_names = !can_.has("--kernel-name");
+    std::string base = value("kernel_name_base");
+    if (base.empty()) base = "function";
     std::string pattern = name;
     if (pattern.empty() && !ncu_.kernels.empty()) {
       pattern = kernel_regex(ncu_.kernels);
@@ -252,17 +263,19 @@ class Planner : ToolPlanner {
     }
     if (pattern.empty() && id.empty()) return {};
     if (!pattern.empty() && !pattern.starts_with("regex:")) {
-      // ncu takes a plain name exactly; patterns that were meant as such would match nothing, with
-      // exit code 0.
+      // ncu compares a plain name exactly: a pattern without regex: matches nothing, with exit
+      // code 0.
       if (pattern.find_first_of("*?|^$") != std::string::npos)
         note("kernel_name '" + pattern + "' is matched exactly, letter by letter; write " +
              meant_regex(pattern) + " if it is a pattern");
-      if (old_names) pattern = "regex:^" + model::escape_regex(pattern) + "$";
+      if (has_old_names) pattern = "regex:^" + model::escape_regex(pattern) + "$";
     }
-    add({old_names ? "--kernel-regex-base" : "--kernel-name-base", base});
-    if (!pattern.empty())
-      add({old_names ? "--kernel-regex" : "--kernel-name",
-           old_names ? pattern.substr(6) : pattern});
+    add({has_old_names ? "--kernel-regex-base" : "--kernel-name-base", base});
+    if (pattern.empty()) return {};
+    if (has_old_names)
+      add({"--kernel-regex", pattern.substr(6)});
+    else
+      add({"--kernel-name", pattern});
     return {};
   }
 
@@ -328,32 +341,33 @@ KernelFilter kernel_filter(const model::KernelSelection& kernels) {
   for (const model::KernelPattern& pattern : kernels.include) {
     const std::string_view text = pattern.text();
     filter.name += filter.name.empty() ? model::kRegexPrefix : "|";
-    filter.name += text.starts_with(model::kRegexPrefix)
-                       ? "(" + std::string(text.substr(model::kRegexPrefix.size())) + ")"
-                       : "^" + model::escape_regex(text) + "$";
+    if (text.starts_with(model::kRegexPrefix))
+      filter.name += "(" + std::string(text.substr(model::kRegexPrefix.size())) + ")";
+    else
+      filter.name += "^" + model::escape_regex(text) + "$";
   }
   return filter;
 }
 
 std::string kernel_regex(std::span<const std::string> names) {
-  std::string out = "regex:^(";
-  for (std::size_t i = 0; i < names.size(); ++i)
-    out += (i ? "|" : "") + model::escape_regex(names[i]);
-  return out + ")$";
+  std::vector<std::string> escaped;
+  for (const std::string& name : names) escaped.push_back(model::escape_regex(name));
+  return "regex:^(" + base::join(escaped, "|") + ")$";
 }
 
 std::vector<std::vector<std::string>> split_kernels(std::span<const std::string> names,
                                                     std::size_t longest) {
+  constexpr std::size_t kFrameLength = 10;  // of "regex:^(" and ")$"
   std::vector<std::vector<std::string>> groups;
   std::size_t length = 0;
   for (const std::string& name : names) {
-    const std::size_t more = model::escape_regex(name).size() + 1;
-    if (groups.empty() || length + more > longest) {
+    const std::size_t name_length = model::escape_regex(name).size() + 1;
+    if (groups.empty() || length + name_length > longest) {
       groups.emplace_back();
-      length = 10;
+      length = kFrameLength;
     }
     groups.back().push_back(name);
-    length += more;
+    length += name_length;
   }
   return groups;
 }
@@ -376,21 +390,41 @@ std::string metric_regex(std::string_view metric) {
   return meant_regex(metric);
 }
 
-std::string every_regex(std::uint32_t every) {
-  std::string out = "^(";
-  if (every > 0 && 1000 % every == 0) {
-    const std::size_t digits = 10 % every == 0 ? 1 : 100 % every == 0 ? 2 : 3;
-    std::string ends;
-    for (std::uint32_t n = 1; n <= (digits == 1 ? 10u : digits == 2 ? 100u : 1000u); n += every) {
-      std::string number = std::to_string(n);
-      if (number.size() < digits) out += number + "|";
-      number.insert(0, digits - std::min(digits, number.size()), '0');
-      ends += (ends.empty() ? "" : "|") + number;
-    }
-    return out + ".*(" + ends + "))$";
+namespace {
+
+/// How many of the last digits decide whether a number is 1, 1 + every, 1 + 2 * every ...: 1 to 3;
+/// 0 if more than three do.
+std::size_t deciding_digits(std::uint32_t every) {
+  std::size_t digits = 0;
+  for (const std::uint32_t period : {10u, 100u, 1000u}) {
+    ++digits;
+    if (every > 0 && period % every == 0) return digits;
   }
-  for (std::uint64_t i = 0; i < 1000; ++i) out += (i ? "|" : "") + std::to_string(1 + i * every);
-  return out + ")$";
+  return 0;
+}
+
+}  // namespace
+
+std::string every_regex(std::uint32_t every) {
+  constexpr std::uint64_t kMaxNumbers = 1000;
+  std::vector<std::string> numbers;
+  const std::size_t digits = deciding_digits(every);
+  if (digits == 0) {
+    for (std::uint64_t i = 0; i < kMaxNumbers; ++i)
+      numbers.push_back(std::to_string(1 + i * every));
+    return "^(" + base::join(numbers, "|") + ")$";
+  }
+  std::vector<std::string> endings;
+  std::uint32_t period = 1;
+  for (std::size_t i = 0; i < digits; ++i) period *= 10;
+  for (std::uint32_t n = 1; n <= period; n += every) {
+    std::string number = std::to_string(n);
+    if (number.size() < digits) numbers.push_back(number);
+    number.insert(0, digits - std::min(digits, number.size()), '0');
+    endings.push_back(number);
+  }
+  numbers.push_back(".*(" + base::join(endings, "|") + ")");
+  return "^(" + base::join(numbers, "|") + ")$";
 }
 
 // context:stream:[regex:]name:invocation, cut at every colon, without escapes. Taken apart with ncu
@@ -403,47 +437,54 @@ std::string kernel_id_mistake(std::string_view id, bool nvtx) {
     return "'" + std::string(parts[2]) + "' is not a name operator; only regex is";
   if (parts.size() != 4 && parts.size() != 5)
     return "it has " + base::counted(parts.size(), "part") + ", not 4";
-  const auto all = [](std::string_view text, std::string_view letters) {
-    return text.find_first_not_of(letters) == std::string_view::npos;
-  };
   constexpr std::string_view kDigits = "0123456789";
-  if (!nvtx && !(all(parts[0], kDigits) && all(parts[1], kDigits)))
+  const auto is_number = [&](std::string_view text) {
+    return text.find_first_not_of(kDigits) == std::string_view::npos;
+  };
+  if (!nvtx && !(is_number(parts[0]) && is_number(parts[1])))
     return "a context or stream is named, which needs --nvtx";
-  if (parts.size() == 5)
-    if (auto mistake = regex_mistake("regex:" + std::string(parts[3])); !mistake.empty())
-      return mistake;
+  if (parts.size() == 5) {
+    const std::string mistake = regex_mistake("regex:" + std::string(parts[3]));
+    if (!mistake.empty()) return mistake;
+  }
   const std::string_view invocation = parts.back();
-  const bool letter = std::any_of(invocation.begin(), invocation.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  });
-  if (invocation.empty() ||
-      (!letter && invocation.find_first_of(kDigits) != std::string_view::npos))
-    return {};
+  const bool has_letter = std::ranges::any_of(
+      invocation, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  const bool has_digit = invocation.find_first_of(kDigits) != std::string_view::npos;
+  if (invocation.empty() || (has_digit && !has_letter)) return {};
   return "the invocation '" + std::string(invocation) +
          "' is neither a number nor an expression of digits without letters";
 }
 
-// ncu's expressions are Boost's (Perl), RE2's are fewer: what only RE2 lacks is no mistake.
+// ncu's expressions are those of Boost (Perl). What only RE2 lacks is not a mistake.
 std::string regex_mistake(std::string_view value) {
   if (!value.starts_with("regex:")) return {};
   const auto parsed = model::NameRegex::parse(value.substr(6));
   if (parsed) return {};
-  const std::string& what = parsed.error().what;
+  const std::string& problem = parsed.error().what;
   for (const char* lacking :
        {"invalid perl operator", "invalid escape sequence", "bad repetition operator",
         "invalid named capture", "pattern too large"})
-    if (what.find(lacking) != std::string::npos) return {};
-  return "'" + base::printable(value) + "' is not a regular expression: " + what;
+    if (problem.find(lacking) != std::string::npos) return {};
+  return "'" + base::printable(value) + "' is not a regular expression: " + problem;
 }
 
 std::string meant_regex(std::string_view text) {
-  if (text.find(".*") != std::string_view::npos ||
-      text.find_first_of("|^$+\\") != std::string_view::npos)
-    return "regex:" + std::string(text);
-  std::string out = text.starts_with('*') ? "" : "^";
-  for (const char c : text)
-    out += c == '*' ? ".*" : c == '?' ? "." : model::escape_regex(std::string(1, c));
-  return "regex:" + out + (text.ends_with('*') ? "" : "$");
+  const bool is_regex = text.find(".*") != std::string_view::npos ||
+                        text.find_first_of("|^$+\\") != std::string_view::npos;
+  if (is_regex) return "regex:" + std::string(text);
+  std::string regex = "regex:";
+  if (!text.starts_with('*')) regex += '^';
+  for (const char c : text) {
+    if (c == '*')
+      regex += ".*";
+    else if (c == '?')
+      regex += '.';
+    else
+      regex += model::escape_regex(std::string(1, c));
+  }
+  if (!text.ends_with('*')) regex += '$';
+  return regex;
 }
 
 }  // namespace rangescope::collect::ncu

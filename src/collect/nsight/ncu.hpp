@@ -44,7 +44,7 @@ inline constexpr PageFile kRawCsv{"raw.csv", "raw", true};
 inline constexpr PageFile kDetailsCsv{"details.csv", "details", true};
 inline constexpr PageFile kSectionsText{"sections_report.txt", "details", false};
 
-/// Where the page of a report goes: details.csv beside ncu.ncu-rep, ncu-2-details.csv beside
+/// The file for a page of a report, in its folder: details.csv of ncu.ncu-rep, ncu-2-details.csv of
 /// ncu-2.ncu-rep.
 [[nodiscard]] std::filesystem::path page_path(const std::filesystem::path& report,
                                               const PageFile& page);
@@ -53,26 +53,26 @@ inline constexpr PageFile kSectionsText{"sections_report.txt", "details", false}
 [[nodiscard]] Plan page_plan(const Abilities& can, const std::filesystem::path& report,
                              const PageFile& page);
 
-/// What --kernel-name can say of a selection.
+/// What --kernel-name can express of a selection.
 struct KernelFilter {
   std::string name;  ///< "" for every kernel
   std::string base;  ///< for --kernel-name-base: function, demangled, mangled
-  std::string note;  ///< what it cannot say, for people: the report narrows to it all the same
+  std::string note;  ///< what it cannot express: only the report applies that
 };
 [[nodiscard]] KernelFilter kernel_filter(const model::KernelSelection& kernels);
 
 /// `regex:^(a|b)$` with the names escaped.
 [[nodiscard]] std::string kernel_regex(std::span<const std::string> names);
 /// The names in groups whose expressions have at most `longest` characters each (a longer name
-/// stands alone).
+/// is a group).
 [[nodiscard]] std::vector<std::vector<std::string>> split_kernels(
     std::span<const std::string> names, std::size_t longest = 8000);
 
-/// False for a metric (with or without suffix) that this ncu certainly does not know; true where
-/// nobody asked for its metrics.
+/// False for a metric (with or without suffix) that this ncu certainly lacks; true if its metrics
+/// are unknown.
 [[nodiscard]] bool knows_metric(const Abilities& abilities, const std::string& metric);
 
-/// `dram__bytes*`, a pattern without `regex:`, as ncu takes it; "" where it is none.
+/// `dram__bytes*`, a pattern without `regex:`, as ncu takes it; "" if it is not a pattern.
 [[nodiscard]] std::string metric_regex(std::string_view metric);
 
 /// The numbers 1, N+1, 2N+1 ... as an expression for ncu's invocations and instances of ranges.

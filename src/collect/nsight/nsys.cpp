@@ -45,7 +45,7 @@ class Planner : ToolPlanner {
       const auto option = TRY(option_name(row));
       if (option.empty()) continue;
       std::string text = value(row.key);
-      // "cpu" was how 2020 spelled sampling of the process tree; newer ones call it process-tree.
+      // nsys 2020 calls sampling of the process tree "cpu", newer versions "process-tree".
       if (row.key == "sample" && text != "none" && !can_.takes(option, text)) {
         const std::string other = text == "cpu" ? "process-tree" : "cpu";
         if (can_.takes(option, other)) {
@@ -53,9 +53,9 @@ class Planner : ToolPlanner {
           text = other;
         }
       }
-      const bool number = base::to_double(text).has_value();
-      if (!row.is(Option::kYesNo) && !number && row.key != "gpu_metrics_device" &&
-          row.key != "gpu_metrics_set" && !can_.takes(option, text)) {
+      const bool is_open = row.is(Option::kYesNo) || row.key == "gpu_metrics_device" ||
+                           row.key == "gpu_metrics_set" || base::to_double(text).has_value();
+      if (!is_open && !can_.takes(option, text)) {
         if (!asked(row.key)) continue;
         return refuse(me() + " does not take " + option + "=" + text, row.key,
                       "It takes " + base::join(can_.options.at(option), ", ") + ".");
@@ -65,18 +65,24 @@ class Planner : ToolPlanner {
     return {};
   }
 
+  /// What to write instead of an API that nsys cannot trace.
+  [[nodiscard]] std::string trace_hint(const std::string& api) const {
+    if (api.find(',') != std::string::npos) {
+      const std::string list = base::replace_all(base::replace_all(api, " ", ""), ",", ", ");
+      return "Write a list: [" + list + "].";
+    }
+    const std::vector<std::string>& known_apis = can_.options.at("--trace");
+    const std::string nearest = base::did_you_mean(api, known_apis);
+    return nearest.empty() ? "It can trace " + base::join(known_apis, ", ") + "." : nearest;
+  }
+
   Done trace() {
     const auto* wanted = values("trace");
     if (!wanted) return {};
-    for (const std::string& api : *wanted)
+    for (const std::string& api : *wanted) {
       if (!can_.takes("--trace", api))
-        return refuse(me() + " cannot trace '" + api + "'", "trace",
-                      api.find(',') != std::string::npos
-                          ? "Write a list: [" +
-                                base::replace_all(base::replace_all(api, " ", ""), ",", ", ") + "]."
-                      : base::did_you_mean(api, can_.options.at("--trace")).empty()
-                          ? "It can trace " + base::join(can_.options.at("--trace"), ", ") + "."
-                          : base::did_you_mean(api, can_.options.at("--trace")));
+        return refuse(me() + " cannot trace '" + api + "'", "trace", trace_hint(api));
+    }
     add("--trace", base::join(*wanted, ","));
     if (const std::string graph = value("cuda_graph_trace"); !graph.empty()) {
       const auto option = TRY(option_name(*find_option("nsys", "--cuda-graph-trace")));
@@ -90,22 +96,13 @@ class Planner : ToolPlanner {
   }
 
   Done capture() {
-    std::string kind = value("capture_range");
-    std::string range = value("nvtx_capture");
-    const bool named = !range.empty();
-    // A range that somebody names is a gate, unless they turn gating off.
-    const bool gate =
-        options_.gating || (named && asked("nvtx_capture") && !asked("capture_range"));
-    if (gate && (kind.empty() || kind == "none")) kind = "nvtx";
-    if (kind == "nvtx" && range.empty()) {
-      if (request_.ranges.include.size() == 1)
-        range = request_.ranges.include.front().written;
-      else
-        return refuse("the recording is gated by a range, but none is named", "nvtx_capture",
-                      "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
-    }
+    const std::string range = value("nvtx_capture");
+    const std::string kind = capture_kind(range);
     if (kind != "nvtx" && !range.empty() && asked("nvtx_capture"))
       note("nvtx_capture is not used: capture_range is " + (kind.empty() ? "none" : kind));
+    if (kind == "nvtx" && range.empty() && request_.ranges.include.size() != 1)
+      return refuse("the recording is gated by a range, but none is named", "nvtx_capture",
+                    "Set pipeline.nsys.nvtx_capture to one range: decode or LLM@decode.");
     if (kind.empty() || kind == "none") {
       if (asked("capture_range_end"))
         note("capture_range_end is not used: neither gating_nvtx nor capture_range is set");
@@ -114,53 +111,75 @@ class Planner : ToolPlanner {
     if (!can_.takes("--capture-range", kind))
       return refuse(me() + " does not take --capture-range=" + kind, "capture_range",
                     "It takes " + base::join(can_.options.at("--capture-range"), ", ") + ".");
-    const auto* wanted = values("trace");
-    const std::string needs = kind == "nvtx" ? "nvtx" : "cuda";
-    if (kind != "hotkey" && wanted &&
-        std::find(wanted->begin(), wanted->end(), needs) == wanted->end())
-      return refuse("--capture-range=" + kind + " needs --trace=" + needs, "trace",
-                    "Add " + needs + " to pipeline.nsys.trace.");
+    TRY(capture_needs_trace(kind));
     add("--capture-range", kind);
-    if (kind == "nvtx") {
-      auto translated = TRY(capture_of(range, named));
-      if (is_placeholder(range))
-        note("nvtx_capture '" + range +
-             "' is the placeholder of nsys's help: nothing is recorded unless a range of the "
-             "program is called 'range'");
-      if (named && range.ends_with("@*"))
-        note("nvtx_capture '" + range + "' is nsys's own form: the range '" +
-             range.substr(0, range.size() - 2) + "' of any domain");
-      else if (translated != range)
-        note("nvtx_capture '" + range + "' is '" + translated +
-             "' to nsys: range first, domain second, no slash");
-      add("--nvtx-capture", translated);
-      if (registered_ != true) {
-        plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
-        if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
-        note(
-            "NSYS_NVTX_PROFILER_REGISTER_ONLY=0 is set for the program, since nsys gates only on "
-            "registered strings "
-            "without it (PyTorch's and most others are not)");
-      }
-    }
+    if (kind == "nvtx") TRY(nvtx_capture(range));
+    return capture_end();
+  }
+
+  /// "nvtx", "cudaProfilerApi", "hotkey"; "none" or "" without a gate.
+  [[nodiscard]] std::string capture_kind(const std::string& range) const {
+    const std::string kind = value("capture_range");
+    // A range that the user names is a gate, unless gating is turned off.
+    const bool names_gate = !range.empty() && asked("nvtx_capture") && !asked("capture_range");
+    const bool has_no_kind = kind.empty() || kind == "none";
+    return has_no_kind && (options_.gating || names_gate) ? "nvtx" : kind;
+  }
+
+  [[nodiscard]] Done capture_needs_trace(const std::string& kind) const {
+    const auto* traced = values("trace");
+    if (kind == "hotkey" || !traced) return {};
+    const std::string needed = kind == "nvtx" ? "nvtx" : "cuda";
+    if (std::ranges::find(*traced, needed) != traced->end()) return {};
+    return refuse("--capture-range=" + kind + " needs --trace=" + needed, "trace",
+                  "Add " + needed + " to pipeline.nsys.trace.");
+  }
+
+  /// `configured`: the value of nvtx_capture; with "" the one range of the request is the gate.
+  Done nvtx_capture(const std::string& configured) {
+    const bool is_configured = !configured.empty();
+    const std::string range = is_configured ? configured : request_.ranges.include.front().written;
+    const auto translated = TRY(capture_of(range, is_configured));
+    if (is_placeholder(range))
+      note("nvtx_capture '" + range +
+           "' is the placeholder of nsys's help: nothing is recorded unless a range of the "
+           "program is called 'range'");
+    if (is_configured && range.ends_with("@*"))
+      note("nvtx_capture '" + range + "' is nsys's own form: the range '" +
+           range.substr(0, range.size() - 2) + "' of any domain");
+    else if (translated != range)
+      note("nvtx_capture '" + range + "' is '" + translated +
+           "' to nsys: range first, domain second, no slash");
+    add("--nvtx-capture", translated);
+    if (registered_ == true) return {};
+    plan_.set_env["NSYS_NVTX_PROFILER_REGISTER_ONLY"] = "0";
+    if (can_.has("--env-var")) add("--env-var", "NSYS_NVTX_PROFILER_REGISTER_ONLY=0");
+    note(
+        "NSYS_NVTX_PROFILER_REGISTER_ONLY=0 is set for the program, since nsys gates only on "
+        "registered strings "
+        "without it (PyTorch's and most others are not)");
+    return {};
+  }
+
+  Done capture_end() {
+    constexpr std::string_view kEnds[] = {"none", "stop", "stop-shutdown", "repeat",
+                                          "repeat-shutdown"};
     std::string end = value("capture_range_end");
-    const bool modern = can_.has("--capture-range-end");
-    if (end.empty()) end = "stop";  // nsys's default, stop-shutdown, also sends the program SIGTERM
-    const std::string head = end.substr(0, end.find(':'));
-    if (head != "none" && head != "stop" && head != "stop-shutdown" && head != "repeat" &&
-        head != "repeat-shutdown")
+    if (end.empty()) end = "stop";  // nsys's default, stop-shutdown, sends the program SIGTERM
+    const std::string name = end.substr(0, end.find(':'));
+    if (std::ranges::find(kEnds, name) == std::end(kEnds))
       return refuse("'" + end + "' is not a way to end a capture", "capture_range_end",
                     "Write none, stop, stop-shutdown, repeat[:N] or repeat-shutdown:N.");
-    if (head == "repeat-shutdown" && end.find(':') == std::string::npos)
+    if (name == "repeat-shutdown" && end.find(':') == std::string::npos)
       return refuse("repeat-shutdown needs a count", "capture_range_end",
                     "Write repeat-shutdown:N.");
-    if (modern) {
+    if (can_.has("--capture-range-end")) {
       add("--capture-range-end", end);
     } else if (can_.has("--stop-on-range-end")) {
-      if (head.starts_with("repeat"))
+      if (name.starts_with("repeat"))
         return refuse(me() + " cannot repeat a capture", "capture_range_end",
                       "It came with nsys 2021.3.");
-      add("--stop-on-range-end", head == "none" ? "false" : "true");
+      add("--stop-on-range-end", name == "none" ? "false" : "true");
     }
     return {};
   }
@@ -195,12 +214,14 @@ std::string escape_at(std::string_view name) {
   return out;
 }
 
-/// What is in nsys's own order already, `decode@LLM`, as nsys takes it; nullopt where it is not.
+/// `decode@LLM`, nsys's order, as nsys takes it; nullopt for another order.
 std::optional<std::string> range_then_domain(std::string_view written) {
-  const auto at = written.find('@');
-  if (at == std::string_view::npos || written.find_first_of("/*\\") != std::string_view::npos)
+  const auto separator = written.find('@');
+  if (separator == std::string_view::npos ||
+      written.find_first_of("/*\\") != std::string_view::npos)
     return std::nullopt;
-  const std::string_view range = written.substr(0, at), domain = written.substr(at + 1);
+  const std::string_view range = written.substr(0, separator),
+                         domain = written.substr(separator + 1);
   if (range.empty() || domain.empty() || domain.find('@') != std::string_view::npos)
     return std::nullopt;
   const bool ncu_order = looks_like_domain(range) && !looks_like_domain(domain);
@@ -217,9 +238,9 @@ base::Result<Plan> plan(const Abilities& can, const Options& options, const Requ
 }
 
 base::Result<std::string> capture_of(std::string_view written, bool own_form) {
-  const std::string where = "pipeline.nsys.nvtx_capture";
-  // nsys's own form, and its only pattern: any domain. As ncu's order reads it (any range of a
-  // domain), nsys cannot do it.
+  const std::string key = "pipeline.nsys.nvtx_capture";
+  // nsys's only pattern: any domain. In ncu's order it is any range of a domain, which nsys cannot
+  // gate on.
   if (own_form && written.ends_with("@*") && written.size() > 2 &&
       written.find('@') == written.size() - 2) {
     auto plain = capture_of(written.substr(0, written.size() - 2));
@@ -232,12 +253,12 @@ base::Result<std::string> capture_of(std::string_view written, bool own_form) {
   if (!terms) {
     base::Error error = terms.error();
     error.code = base::Code::kConfig;
-    error.where = where + ": " + std::string(written);
+    error.where = key + ": " + std::string(written);
     return tl::make_unexpected(std::move(error));
   }
   const auto refuse = [&](const std::string& what) {
     return base::fail(base::Code::kConfig,
-                      "nsys cannot gate on '" + std::string(written) + "': " + what, where,
+                      "nsys cannot gate on '" + std::string(written) + "': " + what, key,
                       "Name one range: decode, or LLM@decode.");
   };
   if (terms->size() != 1) return refuse("it takes one range, not a list");

@@ -27,7 +27,7 @@ struct Options : ToolOptions {
 /// in ncu's order. Else ncu's order, as ranges.include has it. kConfig for patterns, nested ranges
 /// and lists, which nsys cannot gate on.
 [[nodiscard]] base::Result<std::string> capture_of(std::string_view range, bool own_form = true);
-/// `range` or `range@domain`: stands in nsys's help for the name of a range of yours.
+/// `range` or `range@domain`: placeholders of nsys's help for a range of the program.
 [[nodiscard]] bool is_placeholder(std::string_view capture);
 /// A domain for --nvtx-domain-include: commas, and a domain that is itself called "default", are
 /// escaped.

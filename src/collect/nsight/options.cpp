@@ -27,13 +27,22 @@ unsigned bits(string_view words, const auto& names) {
 
 const std::vector<Option>& all_options() {
   static const auto table = [] {
-    std::vector<Option> out;
+    std::vector<Option> options;
     for (const auto& [tool, name, letter, traits, key, since, other, modes, only_value, until] :
-         base::rows<10>(rangescope_options))
-      out.push_back({tool, name, letter.empty() ? '\0' : letter[0], bits(traits, kTraits), key,
-                     since, other, modes.empty() ? unsigned{kEveryMode} : bits(modes, kModes),
-                     only_value, until});
-    return out;
+         base::rows<10>(rangescope_options)) {
+      Option& option = options.emplace_back();
+      option.tool = tool;
+      option.name = name;
+      if (!letter.empty()) option.letter = letter[0];
+      option.traits = bits(traits, kTraits);
+      option.key = key;
+      option.since = since;
+      option.other = other;
+      if (!modes.empty()) option.modes = bits(modes, kModes);
+      option.only_value = only_value;
+      option.until = until;
+    }
+    return options;
   }();
   return table;
 }
@@ -52,19 +61,18 @@ constexpr std::array kNeeds{
     Need{kC, "--source-folders", {}, "--import-source", "yes"},
 };
 
-/// The first row of which `see` is true.
-const Option* search(auto see) {
-  const auto found = std::find_if(all_options().begin(), all_options().end(), see);
+/// The first row that fulfils `predicate`; null without one.
+const Option* search(auto predicate) {
+  const auto found = std::ranges::find_if(all_options(), predicate);
   return found == all_options().end() ? nullptr : &*found;
 }
 
-Takes taken_by(const Option& row) {
-  return row.is(Option::kSwitch) ? Takes::kNothing
-         : row.is(Option::kEach) ? Takes::kValueEach
-                                 : Takes::kValue;
+Takes takes_of(const Option& row) {
+  if (row.is(Option::kSwitch)) return Takes::kNothing;
+  return row.is(Option::kEach) ? Takes::kValueEach : Takes::kValue;
 }
 
-bool stands_in(const std::vector<std::string>& argv, const std::string& option) {
+bool is_given(const std::vector<std::string>& argv, const std::string& option) {
   return std::any_of(argv.begin(), argv.end(), [&](const std::string& word) {
     return word == option || (word.starts_with(option) && word[option.size()] == '=');
   });
@@ -84,22 +92,23 @@ std::string mode_names(unsigned modes) {
 }
 
 bool Option::refused_in(unsigned mode, string_view value) const {
-  return mode != 0 && !(modes & mode) &&
-         (only_value.empty() || value == only_value || (only_value == "yes" && is_yes(value)));
+  if (mode == 0 || (modes & mode) != 0) return false;
+  if (only_value.empty() || value == only_value) return true;
+  return only_value == "yes" && is_yes(value);
 }
 
 std::span<const Option> option_table(string_view tool) {
-  const std::vector<Option>& all = all_options();
-  const auto other = [&](const Option& row) { return row.tool != tool || row.key.empty(); };
-  const auto first = std::find_if_not(all.begin(), all.end(), other);
-  return {first, std::find_if(first, all.end(), other)};
+  const std::vector<Option>& options = all_options();
+  const auto is_of_tool = [&](const Option& row) { return row.tool == tool && !row.key.empty(); };
+  const auto first = std::ranges::find_if(options, is_of_tool);
+  return {first, std::find_if_not(first, options.end(), is_of_tool)};
 }
 
 const Option* find_option(string_view tool, string_view name) {
-  const Option* own =
+  const Option* by_name =
       search([&](const Option& row) { return row.tool == tool && row.name == name; });
-  return own ? own
-             : search([&](const Option& row) { return row.tool == tool && row.other == name; });
+  if (by_name) return by_name;
+  return search([&](const Option& row) { return row.tool == tool && row.other == name; });
 }
 
 string_view name_of(const Option& option, const Abilities& can) {
@@ -113,27 +122,28 @@ bool has_trait(string_view tool, string_view option, unsigned trait) {
 }
 
 Takes takes(string_view tool, string_view option, const Abilities* can) {
-  if (const Option* row = find_option(tool, option)) return taken_by(*row);
+  if (const Option* row = find_option(tool, option)) return takes_of(*row);
   if (!can || can->has(option)) return Takes::kValue;
-  if (const Option* row = find_option(tool == kC ? kS : kC, option)) return taken_by(*row);
-  // Of nvprof, and one that texts have and no tool.
+  if (const Option* row = find_option(tool == kC ? kS : kC, option)) return takes_of(*row);
+  // An option of nvprof, and one that no tool has but texts mention.
   if (option == "--profile-child-processes") return Takes::kNothing;
   if (option == "--kernel-replay-mode") return Takes::kValue;
-  // A slip of the pen takes what is meant takes.
-  const auto near = base::nearest(option, can->option_names(), 1);
-  return near.empty() ? Takes::kUnknown : takes(tool, near.front(), can);
+  // A misspelt option takes what the one that was meant takes.
+  const auto nearest = base::nearest(option, can->option_names(), 1);
+  return nearest.empty() ? Takes::kUnknown : takes(tool, nearest.front(), can);
 }
 
 std::string long_name(string_view tool, char letter) {
   const Option* row =
-      search([&](const Option& each) { return each.tool == tool && each.letter == letter; });
+      search([&](const Option& option) { return option.tool == tool && option.letter == letter; });
   return row ? std::string(row->name) : std::string{};
 }
 
 bool is_hidden_option(string_view tool, string_view option, const Version& version) {
   const Option* row = find_option(tool, option);
-  return row && row->name == option && row->is(Option::kHidden) &&
-         (row->until.empty() || version < parse_version(std::string(row->until) + ".0"));
+  const bool is_hidden = row && row->name == option && row->is(Option::kHidden);
+  if (!is_hidden || row->until.empty()) return is_hidden;
+  return version < parse_version(std::string(row->until) + ".0");
 }
 
 bool is_boolean(string_view value) {
@@ -156,22 +166,23 @@ std::span<const Need> needs() {
 }
 
 base::Result<void> fits_a_command(std::span<const std::string> argv) {
-  constexpr std::size_t kLongest =
-      128 * 1024;  // MAX_ARG_STRLEN of Linux, its terminating zero included
+  // MAX_ARG_STRLEN of Linux, its terminating zero included.
+  constexpr std::size_t kMaxWord = 128 * 1024;
   for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (argv[i].size() < kLongest) continue;
-    const std::string option =
-        i > 0 && argv[i - 1].starts_with("--") ? argv[i - 1] : argv[i].substr(0, argv[i].find('='));
-    return base::fail(
-        base::Code::kConfig,
-        "the value of " + base::printable(option.substr(0, 40)) + " has " +
-            std::to_string(argv[i].size()) +
-            " characters, and one word of a command line may have " + std::to_string(kLongest - 1),
-        {},
-        option.starts_with("--kernel")
-            ? "Name kernels by what their names share (regex:gemm), or leave the filter out: "
-              "`report --kernel` narrows a report afterwards."
-            : "Name fewer, or use an expression that covers them: regex:...");
+    if (argv[i].size() < kMaxWord) continue;
+    std::string option = argv[i].substr(0, argv[i].find('='));
+    if (i > 0 && argv[i - 1].starts_with("--")) option = argv[i - 1];
+    std::string hint = "Name fewer, or use an expression that covers them: regex:...";
+    if (option.starts_with("--kernel"))
+      hint =
+          "Name kernels by what their names share (regex:gemm), or leave the filter out: "
+          "`report --kernel` narrows a report afterwards.";
+    return base::fail(base::Code::kConfig,
+                      "the value of " + base::printable(option.substr(0, 40)) + " has " +
+                          std::to_string(argv[i].size()) +
+                          " characters, and one word of a command line may have " +
+                          std::to_string(kMaxWord - 1),
+                      {}, hint);
   }
   return {};
 }
@@ -192,7 +203,7 @@ base::Result<void> add_extra_args(std::span<const std::string> words, const Abil
       if (!can.has(option))
         return refuse(can.tool + " " + to_string(can.version) + " has no option " + option,
                       base::did_you_mean(option, can.option_names()));
-      if (stands_in(argv, option) && takes(can.tool, option, &can) != Takes::kValueEach)
+      if (is_given(argv, option) && takes(can.tool, option, &can) != Takes::kValueEach)
         return refuse(option + " would be given twice, which " + can.tool + " refuses", keys);
       value_may_follow = option.size() == word.size();
     } else if (word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9')) {

@@ -1,6 +1,6 @@
 // The options of nsys and ncu, one row each: what planning a command line and explaining one have
 // to know beyond the tool's own help (abilities.hpp). An option without a row takes one value and
-// may stand once.
+// may occur once.
 //
 // Sources: the help texts and refusals of ncu 2020.3.1, 2022.3.0, 2024.1.1 and nsys 2020.4.3,
 // 2022.4.2, 2023.4.4, which were run; recorded outputs of 2025.3.1; the 2026 documentation.
@@ -34,7 +34,7 @@ struct Option {
     kSwitch = 1,     ///< takes no value
     kYesNo = 2,      ///< yes or no to ncu, true or false to nsys
     kList = 4,       ///< takes values separated by commas
-    kEach = 8,       ///< may stand several times
+    kEach = 8,       ///< may occur several times
     kListed = 16,    ///< the help lists every value that it takes; another one is refused
     kHidden = 32,    ///< taken, though the help does not list it
     kTelling = 64,   ///< hardly any program has an option of this name
@@ -42,7 +42,7 @@ struct Option {
     kCode = 256,     ///< its planner has code for it
     kAlone = 512,    ///< needs no program
     kNumber = 1024,  ///< a whole number, 0 or more
-    kLive = 2048,    ///< of a program that runs: ncu refuses it beside --import
+    kLive = 2048,    ///< for a program that runs: ncu refuses it with --import
   };
   std::string_view tool;  ///< "ncu", "nsys" (profile, launch, start), "nsys stats", "nsys export"
   std::string_view name;
@@ -56,11 +56,11 @@ struct Option {
   std::string_view until = {};       ///< the first version that lacks it
 
   [[nodiscard]] bool is(unsigned trait) const { return (traits & trait) != 0; }
-  /// Refused in this mode with this value (yes stands for every spelling of it).
+  /// Is it refused in this mode with this value ("yes" in any spelling)?
   [[nodiscard]] bool refused_in(unsigned mode, std::string_view value) const;
 };
 
-/// Those of "ncu" or "nsys" that stand for a key, in the order in which they are passed.
+/// The options of "ncu" or "nsys" with a configuration key, in the order in which they are passed.
 [[nodiscard]] std::span<const Option> option_table(std::string_view tool);
 /// The row of an option of this tool, or null: also by its name in another version.
 [[nodiscard]] const Option* find_option(std::string_view tool, std::string_view name);
@@ -68,7 +68,7 @@ struct Option {
 [[nodiscard]] std::string_view name_of(const Option& option, const Abilities& can);
 [[nodiscard]] bool has_trait(std::string_view tool, std::string_view option, unsigned trait);
 
-/// How many values an option takes, and how often it may stand.
+/// How many values an option takes, and whether it may be repeated.
 enum class Takes : std::uint8_t { kNothing, kValue, kValueEach, kUnknown };
 /// `can` may be null. Options of the other tool, or of other versions, take what they take there.
 [[nodiscard]] Takes takes(std::string_view tool, std::string_view option, const Abilities* can);

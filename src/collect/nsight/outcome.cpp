@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <span>
 
 #include "base/embedded.hpp"
@@ -39,28 +40,27 @@ MessageRow row_of(const std::array<std::string_view, 9>& cells) {
 }
 
 /// The rows of "ncu", "nsys", "hint" or "cuda".
-std::vector<MessageRow> table(std::string_view name) {
-  std::vector<MessageRow> out;
+std::vector<MessageRow> rows_of(std::string_view table) {
+  std::vector<MessageRow> rows;
   for (const auto& row : base::rows<9>(rangescope_outcome))
-    if (row[0] == name) out.push_back(row_of(row));
-  return out;
+    if (row[0] == table) rows.push_back(row_of(row));
+  return rows;
 }
 
 /// The whole line around a position.
-std::string line_at(std::string_view text, std::size_t at) {
-  const auto begin = text.rfind('\n', at);
-  const auto end = text.find('\n', at);
-  const std::size_t from = begin == std::string_view::npos ? 0 : begin + 1;
-  return base::printable(
-      base::trim(text.substr(from, (end == std::string_view::npos ? text.size() : end) - from)));
+std::string line_at(std::string_view text, std::size_t position) {
+  const auto previous_end = text.rfind('\n', position);
+  const std::size_t begin = previous_end == std::string_view::npos ? 0 : previous_end + 1;
+  const std::size_t end = std::min(text.find('\n', position), text.size());
+  return base::printable(base::trim(text.substr(begin, end - begin)));
 }
 
-/// What ncu prints after every failure explains nothing where a reason was found.
+/// Messages that ncu prints after every failure: they explain nothing if there is another one.
 bool is_consequence(std::string_view id) {
   return id == "ncu.nothing_matched" || id == "ncu.program_failed";
 }
 
-/// Is this line what the row means? The program may print the same words.
+/// Is the line a message of the tool? The program may print the same words.
 bool fits(const MessageRow& row, std::string_view line, std::string_view only_lines) {
   // ncu's own lines carry its mark (2020 and 2022 print option mistakes bare).
   const bool is_marked = line.find(only_lines) != std::string_view::npos;
@@ -69,7 +69,7 @@ bool fits(const MessageRow& row, std::string_view line, std::string_view only_li
   return !row.is_unfinished || line.find("100%") == std::string_view::npos;
 }
 
-/// The line that names an exception of Python, behind its traceback; "" where there is none.
+/// The line after a traceback of Python that names the exception; "" without one.
 std::string python_exception(std::string_view text) {
   bool in_traceback = false;
   std::string exception;
@@ -86,8 +86,8 @@ std::string python_exception(std::string_view text) {
   return exception;
 }
 
-/// A failure of the program is the first cause, by its exception; one that is understood needs no
-/// second line.
+/// Puts a failure of the program first and names its exception; drops it if another complaint has
+/// that exception as evidence.
 void name_exception(std::string_view text, std::vector<Complaint>& complaints) {
   const auto failed = std::ranges::find(complaints, "cuda.program_failed", &Complaint::id);
   std::string exception = python_exception(text);
@@ -100,88 +100,126 @@ void name_exception(std::string_view text, std::vector<Complaint>& complaints) {
   std::rotate(complaints.begin(), failed, failed + 1);
 }
 
-/// Adds what `rows` know about the text; with `only_lines`, in lines that hold these words.
-void understand(std::span<const MessageRow> rows, std::string_view text,
-                std::string_view only_lines, std::vector<Complaint>& out, Code& code) {
+/// The first line of the text that the row describes; "" without one.
+std::string find_message(const MessageRow& row, std::string_view text,
+                         std::string_view only_lines) {
+  for (auto found = text.find(row.words); found != std::string_view::npos;
+       found = text.find(row.words, found + 1)) {
+    std::string line = line_at(text, found);
+    if (fits(row, line, only_lines)) return line;
+  }
+  return {};
+}
+
+/// Adds the messages of `rows` that are in the text; with `only_lines`, in lines with these words.
+/// `code` becomes that of the first complaint.
+void add_complaints(std::span<const MessageRow> rows, std::string_view text,
+                    std::string_view only_lines, std::vector<Complaint>& complaints, Code& code) {
   for (const MessageRow& row : rows) {
-    if (!out.empty() && is_consequence(row.id)) continue;
-    for (auto at = text.find(row.words); at != std::string_view::npos;
-         at = text.find(row.words, at + 1)) {
-      std::string line = line_at(text, at);
-      if (!fits(row, line, only_lines)) continue;
-      // The same trouble has the same cure: ncu tells some in several lines.
-      if (std::any_of(out.begin(), out.end(),
-                      [&](const Complaint& s) { return s.id == row.id || s.cure == row.cure; }))
-        break;
-      if (out.empty()) code = row.code;
-      out.push_back({std::string(row.id), std::move(line), std::string(row.explanation),
-                     std::string(row.cure), row.transient, row.fatal, std::string(row.option),
-                     std::string(row.value)});
-      break;
-    }
+    if (!complaints.empty() && is_consequence(row.id)) continue;
+    std::string line = find_message(row, text, only_lines);
+    if (line.empty()) continue;
+    // One problem has one cure: ncu reports some problems in several lines.
+    const bool is_reported = std::ranges::any_of(complaints, [&](const Complaint& complaint) {
+      return complaint.id == row.id || complaint.cure == row.cure;
+    });
+    if (is_reported) continue;
+    if (complaints.empty()) code = row.code;
+    complaints.push_back({std::string(row.id), std::move(line), std::string(row.explanation),
+                          std::string(row.cure), row.transient, row.fatal, std::string(row.option),
+                          std::string(row.value)});
   }
 }
 
-std::string ending(const Observed& seen) {
-  if (seen.interrupted) return "it was interrupted";
-  if (seen.timed_out) return "it ran past the time limit";
-  if (seen.signal) return "it was ended by signal " + std::to_string(*seen.signal);
-  if (seen.exit_code && *seen.exit_code != 0) return "exit code " + std::to_string(*seen.exit_code);
+std::string ending(const Observed& run) {
+  if (run.interrupted) return "it was interrupted";
+  if (run.timed_out) return "it ran past the time limit";
+  if (run.signal) return "it was ended by signal " + std::to_string(*run.signal);
+  if (run.exit_code && *run.exit_code != 0) return "exit code " + std::to_string(*run.exit_code);
   return "exit code 0";
 }
 
-/// `only_lines`: words of the tool's own lines. `one`, `many`: what it gives as results.
-Outcome judge(const Observed& seen, const std::string& tool, std::string_view only_lines,
-              std::string_view one, std::string_view many = {}) {
-  Outcome out;
-  out.code = Code::kNothingCaptured;
-  understand(table(tool), seen.text, only_lines, out.complaints, out.code);
-  if (seen.report && seen.results > 0) {
-    out.result = Result::kOk;
-    out.message = tool + ": " + base::counted(seen.results, one, many);
-    if (seen.timed_out || seen.interrupted)
-      out.message += "; " + ending(seen) + ", so the end is missing";
-    if (!out.complaints.empty() && seen.exit_code != 0)
-      out.message += "; " + out.complaints.front().explanation;
-    return out;
+/// A tool and the words of its messages.
+struct ToolWords {
+  std::string tool;
+  std::string_view only_lines;  ///< a part of each of its own lines; "" if they have no mark
+  std::string_view result, results;
+};
+
+/// It was interrupted or ran past the time limit before it had results.
+Complaint unfinished(const Observed& run, const std::string& tool) {
+  Complaint complaint;
+  complaint.evidence = ending(run);
+  complaint.fatal = true;
+  if (run.timed_out) {
+    complaint.id = tool + ".timeout";
+    complaint.explanation = "the time limit ended it before it had results";
+    complaint.cure = "Raise run.timeout, or measure less (fewer launches, fewer metrics).";
+  } else {
+    complaint.id = tool + ".interrupted";
+    complaint.explanation = "it was interrupted before it had results";
+    complaint.cure = "Run it again.";
   }
-  if (seen.interrupted || seen.timed_out) {
-    out.result = Result::kFailed;
-    out.complaints.insert(
-        out.complaints.begin(),
-        {tool + (seen.timed_out ? ".timeout" : ".interrupted"), ending(seen),
-         seen.timed_out ? "the time limit ended it before it had results"
-                        : "it was interrupted before it had results",
-         seen.timed_out ? "Raise run.timeout, or measure less (fewer launches, fewer metrics)."
-                        : "Run it again.",
-         false, true});
-    out.fatal = true;
-    out.code = Code::kNothingCaptured;
-    out.message = tool + ": " + out.complaints.front().explanation;
-    return out;
+  return complaint;
+}
+
+/// Does the complaint say that there was nothing to measure?
+bool means_empty(const Complaint& complaint, const std::string& tool) {
+  const std::string& id = complaint.id;
+  return id == tool + ".nothing_matched" || id == "ncu.only_start_end" ||
+         id == "ncu.only_push_pop" || id == "nsys.never_started";
+}
+
+std::string success_message(const Observed& run, const ToolWords& words,
+                            const std::vector<Complaint>& complaints) {
+  std::string message = words.tool + ": " + base::counted(run.results, words.result, words.results);
+  if (run.timed_out || run.interrupted) message += "; " + ending(run) + ", so the end is missing";
+  if (!complaints.empty() && run.exit_code != 0) message += "; " + complaints.front().explanation;
+  return message;
+}
+
+Outcome judge(const Observed& run, const ToolWords& words) {
+  const std::string& tool = words.tool;
+  Outcome outcome;
+  outcome.code = Code::kNothingCaptured;
+  add_complaints(rows_of(tool), run.text, words.only_lines, outcome.complaints, outcome.code);
+  if (run.report && run.results > 0) {
+    outcome.result = Result::kOk;
+    outcome.message = success_message(run, words, outcome.complaints);
+    return outcome;
   }
-  if (!out.complaints.empty()) {
-    const Complaint& first = out.complaints.front();
-    const bool empty = first.id == tool + ".nothing_matched" || first.id == "ncu.only_start_end" ||
-                       first.id == "ncu.only_push_pop" || first.id == "nsys.never_started";
-    out.result = empty ? Result::kEmpty : Result::kFailed;
-    out.transient = first.transient;
-    out.fatal = first.fatal;
-    out.message = tool + ": " + first.explanation;
-    return out;
+  if (run.interrupted || run.timed_out) {
+    outcome.result = Result::kFailed;
+    outcome.complaints.insert(outcome.complaints.begin(), unfinished(run, tool));
+    outcome.fatal = true;
+    outcome.code = Code::kNothingCaptured;
+    outcome.message = tool + ": " + outcome.complaints.front().explanation;
+    return outcome;
   }
-  const bool empty = seen.report || seen.exit_code == 0;
-  out.result = empty ? Result::kEmpty : Result::kFailed;
-  out.code = Code::kNothingCaptured;
-  out.message = tool + ": " + (seen.report ? "the report holds nothing (" : "it left no report (") +
-                ending(seen) + ")";
-  return out;
+  if (!outcome.complaints.empty()) {
+    const Complaint& first = outcome.complaints.front();
+    outcome.result = means_empty(first, tool) ? Result::kEmpty : Result::kFailed;
+    outcome.transient = first.transient;
+    outcome.fatal = first.fatal;
+    outcome.message = tool + ": " + first.explanation;
+    return outcome;
+  }
+  const bool is_empty = run.report || run.exit_code == 0;
+  const std::string problem = run.report ? "the report holds nothing" : "it left no report";
+  outcome.result = is_empty ? Result::kEmpty : Result::kFailed;
+  outcome.code = Code::kNothingCaptured;
+  outcome.message = tool + ": " + problem + " (" + ending(run) + ")";
+  return outcome;
 }
 
 }  // namespace
 
 std::string_view result_name(Result result) {
-  return result == Result::kOk ? "ok" : result == Result::kEmpty ? "empty" : "failed";
+  switch (result) {
+    case Result::kOk: return "ok";
+    case Result::kEmpty: return "empty";
+    default: return "failed";
+  }
 }
 
 std::string Outcome::why() const {
@@ -190,66 +228,93 @@ std::string Outcome::why() const {
 }
 
 std::vector<Message> messages(std::string_view tool) {
-  std::vector<Message> out;
-  for (const Message& row : table(tool)) out.push_back(row);
-  for (const Message& row : table("hint"))
-    if (row.id.starts_with(tool)) out.push_back(row);
-  return out;
+  std::vector<Message> messages;
+  for (const Message& row : rows_of(tool)) messages.push_back(row);
+  for (const Message& row : rows_of("hint"))
+    if (row.id.starts_with(tool)) messages.push_back(row);
+  return messages;
 }
+
+namespace {
+
+bool is_consequence_of_another(const Complaint& complaint) {
+  return is_consequence(complaint.id);
+}
+
+/// Adds what a log only hints at. `hints` come from lines that a tool prints besides its messages.
+void add_hints(std::vector<Complaint> hints, std::vector<Complaint>& complaints) {
+  const bool has_reason = !std::ranges::all_of(complaints, is_consequence_of_another);
+  const bool program_failed =
+      std::ranges::find(complaints, "ncu.program_failed", &Complaint::id) != complaints.end();
+  for (Complaint& hint : hints) {
+    const auto same = std::ranges::find(complaints, hint.id, &Complaint::id);
+    if (same != complaints.end()) {
+      // This hint says whether kernels or ranges did not match.
+      if (hint.id == "ncu.nothing_matched") *same = std::move(hint);
+      continue;
+    }
+    if (hint.id == "ncu.unsupported_api" && has_reason) continue;
+    if (hint.id == "ncu.children" && (has_reason || program_failed)) continue;
+    complaints.push_back(std::move(hint));
+  }
+}
+
+/// Puts causes before their consequences, and removes consequences of a known cause.
+void keep_causes(std::vector<Complaint>& complaints) {
+  std::stable_partition(complaints.begin(), complaints.end(),
+                        std::not_fn(is_consequence_of_another));
+  if (complaints.empty()) return;
+  if (!is_consequence(complaints.front().id)) std::erase_if(complaints, is_consequence_of_another);
+  // That a kernel could not be measured follows from any known cause.
+  if (complaints.front().id != "ncu.profile_failed")
+    std::erase_if(complaints,
+                  [](const Complaint& complaint) { return complaint.id == "ncu.profile_failed"; });
+}
+
+}  // namespace
 
 std::vector<Complaint> read_log(std::string_view text) {
   Code unused = Code::kNothingCaptured;
-  std::vector<Complaint> out;
-  understand(table("cuda"), text, "", out, unused);
-  // Before the consequences among its own messages.
-  std::vector<Complaint> hints;
-  understand(table("hint"), text, "", hints, unused);
-  understand(table("ncu"), text, "==", out, unused);
-  understand(table("nsys"), text, "", out, unused);
-  const auto failure = std::ranges::find(out, "ncu.program_failed", &Complaint::id);
-  const bool program_failed = failure != out.end();
-  const bool reason = std::any_of(out.begin(), out.end(),
-                                  [](const Complaint& each) { return !is_consequence(each.id); });
-  for (Complaint& hint : hints) {
-    const auto same = std::find_if(out.begin(), out.end(),
-                                   [&](const Complaint& each) { return each.id == hint.id; });
-    if (same != out.end() && hint.id == "ncu.nothing_matched")
-      *same = std::move(hint);  // which tells kernels from ranges
-    else if (same == out.end() && hint.id == "ncu.unsupported_api" && reason)
-      continue;
-    else if (same == out.end() && (hint.id != "ncu.children" || (!reason && !program_failed)))
-      out.push_back(std::move(hint));
-  }
-  std::stable_partition(out.begin(), out.end(),
-                        [](const Complaint& each) { return !is_consequence(each.id); });
-  if (!out.empty() && !is_consequence(out.front().id))
-    std::erase_if(out, [](const Complaint& each) { return is_consequence(each.id); });
-  // A kernel that could not be measured follows from any cause that is known.
-  if (!out.empty() && out.front().id != "ncu.profile_failed")
-    std::erase_if(out, [](const Complaint& each) { return each.id == "ncu.profile_failed"; });
-  name_exception(text, out);
-  return out;
+  std::vector<Complaint> complaints, hints;
+  add_complaints(rows_of("cuda"), text, "", complaints, unused);
+  add_complaints(rows_of("hint"), text, "", hints, unused);
+  add_complaints(rows_of("ncu"), text, "==", complaints, unused);
+  add_complaints(rows_of("nsys"), text, "", complaints, unused);
+  add_hints(std::move(hints), complaints);
+  keep_causes(complaints);
+  name_exception(text, complaints);
+  return complaints;
 }
 
-Outcome judge_ncu(const Observed& seen) {
-  Outcome out = judge(seen, "ncu", "==", "result");
-  for (auto at = seen.text.find("Unsupported API during capture ("); at != std::string::npos;
-       at = seen.text.find("Unsupported API during capture (", at + 1)) {
-    const auto begin = at + 32, end = seen.text.find(')', begin);
+namespace {
+
+/// The CUDA calls that range replay refused, each once.
+std::vector<std::string> unsupported_calls(const std::string& text) {
+  constexpr std::string_view kStart = "Unsupported API during capture (";
+  constexpr std::size_t kMaxName = 200;
+  std::vector<std::string> calls;
+  for (auto found = text.find(kStart); found != std::string::npos;
+       found = text.find(kStart, found + 1)) {
+    const std::size_t begin = found + kStart.size(), end = text.find(')', begin);
     if (end == std::string::npos) break;
-    const std::string name =
-        base::printable(seen.text.substr(begin, std::min<std::size_t>(end - begin, 200)));
-    if (std::find(out.unsupported_calls.begin(), out.unsupported_calls.end(), name) ==
-        out.unsupported_calls.end())
-      out.unsupported_calls.push_back(name);
+    const std::string call = base::printable(text.substr(begin, std::min(end - begin, kMaxName)));
+    if (std::ranges::find(calls, call) == calls.end()) calls.push_back(call);
   }
-  if (!out.unsupported_calls.empty() && out.result != Result::kOk)
-    out.message += ": " + base::join(out.unsupported_calls, ", ");
-  return out;
+  return calls;
 }
 
-Outcome judge_nsys(const Observed& seen) {
-  return judge(seen, "nsys", "", "range or kernel", "ranges and kernels");
+}  // namespace
+
+Outcome judge_ncu(const Observed& run) {
+  Outcome outcome = judge(run, {"ncu", "==", "result", {}});
+  outcome.unsupported_calls = unsupported_calls(run.text);
+  if (!outcome.unsupported_calls.empty() && outcome.result != Result::kOk)
+    outcome.message += ": " + base::join(outcome.unsupported_calls, ", ");
+  return outcome;
+}
+
+Outcome judge_nsys(const Observed& run) {
+  return judge(run, {"nsys", "", "range or kernel", "ranges and kernels"});
 }
 
 }  // namespace rangescope::collect

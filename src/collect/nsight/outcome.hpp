@@ -1,10 +1,10 @@
-// What became of a run of nsys or ncu, judged by what it left and what it said; never by its exit
-// code alone.
+// What a run of nsys or ncu achieved, judged by its report and its output; never by its exit code
+// alone.
 //
 // Both tools exit with 0 when nothing was captured, and ncu passes the program's code through.
-// Success is a report that was opened and holds results; everything else is named here by the
-// tool's own words. The table of messages stands in outcome.tsv with the version in which each was
-// seen.
+// Success is a report that could be opened and has results; everything else is explained by the
+// tool's own messages. outcome.tsv is the table of messages, with the version in which each was
+// observed.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace rangescope::collect {
 enum class Result : std::uint8_t { kOk, kEmpty, kFailed };
 [[nodiscard]] std::string_view result_name(Result result);
 
-/// One thing that the tool complained of, understood.
+/// A message of the tool that is understood.
 struct Complaint {
   std::string id;           ///< stable: "ncu.unsupported_api"
   std::string evidence;     ///< the tool's line
@@ -28,20 +28,18 @@ struct Complaint {
   std::string cure;         ///< imperative
   bool transient = false;   ///< trying again may help
   bool fatal = false;       ///< nothing can be captured while this holds, whatever the mode
-  std::string option = {}, value = {};  ///< of the line that was run: what would mend it
+  std::string option = {}, value = {};  ///< of the command line: what would solve it
 };
 
-/// What is known after a run.
+/// What is known of a run that has ended.
 struct Observed {
-  std::string
-      text;  ///< everything that the tool printed (and the program, where they share a stream)
+  std::string text;  ///< all output of the tool, and of the program if they share a stream
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool timed_out = false;
-  bool interrupted = false;  ///< SIGINT or SIGTERM reached us
-  bool report = false;       ///< a report file is there and could be opened
-  std::uint64_t results =
-      0;  ///< results in it: kernels or ranges measured, or ranges and kernels recorded
+  bool interrupted = false;   ///< SIGINT or SIGTERM reached us
+  bool report = false;        ///< there is a report that could be opened
+  std::uint64_t results = 0;  ///< in the report: measured or recorded kernels and ranges
 };
 
 struct Outcome {
@@ -65,7 +63,7 @@ struct Message {
   std::string_view option = {}, value = {};  ///< what on the line that was run would mend it
 };
 /// Every message of "ncu", "nsys" or "cuda" (the CUDA runtime, PyTorch) that is understood, in the
-/// order in which they decide; an id may stand several times.
+/// order in which they decide; an id may occur several times.
 [[nodiscard]] std::vector<Message> messages(std::string_view tool);
 
 /// What a log says of nsys, ncu, CUDA and PyTorch: each cause once, the deepest first. For logs
@@ -73,7 +71,7 @@ struct Message {
 /// left out.
 [[nodiscard]] std::vector<Complaint> read_log(std::string_view text);
 
-[[nodiscard]] Outcome judge_ncu(const Observed& seen);
-[[nodiscard]] Outcome judge_nsys(const Observed& seen);
+[[nodiscard]] Outcome judge_ncu(const Observed& run);
+[[nodiscard]] Outcome judge_nsys(const Observed& run);
 
 }  // namespace rangescope::collect

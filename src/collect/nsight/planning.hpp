@@ -44,8 +44,8 @@ class ToolPlanner {
     return found == options_.values.end() || found->second.empty() ? nullptr : &found->second;
   }
   [[nodiscard]] std::string value(std::string_view key) const {
-    const auto* given = values(key);
-    return given ? given->front() : std::string{};
+    const auto* configured = values(key);
+    return configured ? configured->front() : std::string{};
   }
   [[nodiscard]] bool asked(std::string_view key) const {
     return options_.asked.count(std::string(key)) > 0;
@@ -56,14 +56,15 @@ class ToolPlanner {
     return base::fail(base::Code::kConfig, std::move(what), section_ + std::string(key),
                       std::move(hint));
   }
-  /// The name of an option in this version; "" where it has none and nobody asked for it.
+  /// The name of an option in this version; "" if it has none and the user did not set it.
   [[nodiscard]] base::Result<std::string> option_name(const Option& row) const {
-    if (const std::string_view name = name_of(row, can_); !name.empty() || !asked(row.key))
-      return std::string(name);
-    return refuse(me() + " has no " + std::string(row.name), row.key,
-                  row.since.empty() ? "Leave it out."
-                                    : "It came with " + can_.tool + " " + std::string(row.since) +
-                                          "; leave it out or use a newer " + can_.tool + ".");
+    const std::string_view name = name_of(row, can_);
+    if (!name.empty() || !asked(row.key)) return std::string(name);
+    std::string hint = "Leave it out.";
+    if (!row.since.empty())
+      hint = "It came with " + can_.tool + " " + std::string(row.since) +
+             "; leave it out or use a newer " + can_.tool + ".";
+    return refuse(me() + " has no " + std::string(row.name), row.key, hint);
   }
   /// What every plan needs first and last.
   [[nodiscard]] Done has_program() const {
@@ -72,10 +73,8 @@ class ToolPlanner {
                       "Write it after --.");
   }
   [[nodiscard]] Done end_with_program() {
-    if (auto added = add_extra_args(options_.extra_args, can_, section_ + "extra_args", plan_.argv);
-        !added)
-      return added;
-    if (auto short_enough = fits_a_command(plan_.argv); !short_enough) return short_enough;
+    TRY(add_extra_args(options_.extra_args, can_, section_ + "extra_args", plan_.argv));
+    TRY(fits_a_command(plan_.argv));
     plan_.argv.insert(plan_.argv.end(), request_.command.begin(), request_.command.end());
     return {};
   }

@@ -55,17 +55,15 @@ base::Result<Abilities> ask_tool(std::string_view tool, const fs::path& path) {
     if (parse_version(line).year) abilities.version_text = base::trim(line);
   abilities.version = parse_version(abilities.version_text);
   if (abilities.version.year == 0) {
-    const std::string output =
-        std::string(base::trim(version.err.empty() ? version.out : version.err));
-    return base::fail(base::Code::kToolMissing,
-                      std::string(tool) + " does not print its version (" +
-                          base::describe(version) + ")" +
-                          (output.empty() ? "" : ": " + base::printable(output.substr(0, 300))),
-                      path.string(),
-                      output.find("shared libraries") != std::string::npos
-                          ? "Install the library that it names."
-                          : "Name another one with RANGESCOPE_" +
-                                std::string(tool == "nsys" ? "NSYS" : "NCU") + ".");
+    const std::string output(base::trim(version.err.empty() ? version.out : version.err));
+    std::string problem =
+        std::string(tool) + " does not print its version (" + base::describe(version) + ")";
+    if (!output.empty()) problem += ": " + base::printable(output.substr(0, 300));
+    const bool lacks_library = output.find("shared libraries") != std::string::npos;
+    const std::string variable = tool == "nsys" ? "RANGESCOPE_NSYS" : "RANGESCOPE_NCU";
+    return base::fail(base::Code::kToolMissing, problem, path.string(),
+                      lacks_library ? "Install the library that it names."
+                                    : "Name another one with " + variable + ".");
   }
   if (tool == "nsys") {
     if (auto help = tool_run(path, {"profile", "--help"}))
@@ -113,25 +111,37 @@ base::Result<Abilities> probe_tool(std::string_view tool, const ToolSearch& sear
   return abilities;
 }
 
+namespace {
+
+/// "ga100,gh100": the chips that `ncu --list-chips` lists, a line each or all in one line.
+std::string chip_list(std::string_view text) {
+  std::vector<std::string> chips;
+  for (const std::string_view line : base::split(text, '\n')) {
+    const std::string_view trimmed = base::trim(line);
+    const bool is_chip = !trimmed.empty() && !trimmed.starts_with("==") &&
+                         trimmed.find(' ') == std::string_view::npos;
+    if (is_chip)
+      chips.emplace_back(trimmed);
+    else if (trimmed.find(',') != std::string_view::npos)
+      chips = {base::replace_all(std::string(trimmed), " ", "")};
+  }
+  return base::join(chips, ",");
+}
+
+}  // namespace
+
 void probe_metrics(Abilities& ncu, const ToolSearch& search) {
+  constexpr std::chrono::seconds kLimit(120);
   if (!ncu.metrics.empty()) return;
-  auto here = tool_run(ncu.path, {"--query-metrics"}, std::chrono::seconds(120));
-  if (here) ncu.metrics = parse_ncu_metrics(here->out);
-  if (ncu.metrics.empty()) {  // no driver: ask for every chip
-    auto chips = tool_run(ncu.path, {"--list-chips"});
-    std::string names;
-    if (chips)
-      for (const std::string_view line : base::split(chips->out, '\n')) {
-        const std::string_view text = base::trim(line);
-        if (!text.empty() && !text.starts_with("==") && text.find(' ') == std::string_view::npos)
-          names += (names.empty() ? "" : ",") + std::string(text);
-        else if (text.find(',') != std::string_view::npos)
-          names = base::replace_all(std::string(text), " ", "");
-      }
-    if (!names.empty())
-      if (auto all =
-              tool_run(ncu.path, {"--query-metrics", "--chips", names}, std::chrono::seconds(120)))
-        ncu.metrics = parse_ncu_metrics(all->out);
+  const auto of_this_machine = tool_run(ncu.path, {"--query-metrics"}, kLimit);
+  if (of_this_machine) ncu.metrics = parse_ncu_metrics(of_this_machine->out);
+  if (ncu.metrics.empty()) {  // without a driver: of every chip
+    const auto listed = tool_run(ncu.path, {"--list-chips"});
+    const std::string chips = listed ? chip_list(listed->out) : std::string();
+    if (!chips.empty()) {
+      const auto of_chips = tool_run(ncu.path, {"--query-metrics", "--chips", chips}, kLimit);
+      if (of_chips) ncu.metrics = parse_ncu_metrics(of_chips->out);
+    }
   }
   if (!ncu.metrics.empty()) keep(ncu, search);
 }

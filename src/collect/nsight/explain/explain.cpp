@@ -6,7 +6,8 @@
 namespace rangescope::collect::command {
 namespace {
 
-/// What a text processor makes of quotes and blanks: no shell and no tool takes it for them.
+/// Characters that a word processor writes for quotes and blanks. No shell and no tool reads them
+/// so.
 struct Lookalike {
   std::string_view glyph, meant;
 };
@@ -14,52 +15,59 @@ constexpr Lookalike kLookalikes[] = {
     {"\u201c", "\""}, {"\u201d", "\""}, {"\u2018", "'"}, {"\u2019", "'"}, {"\u00a0", " "}};
 constexpr std::string_view kDashes[] = {"\u2013", "\u2014", "\u2212", "\u2010", "\u2011"};
 
-/// The line in the shell's own letters.
-std::string plain(std::string_view command, Explaining& about) {
-  std::string text(command), seen;
-  const auto note = [&](std::string_view glyph) {
-    if (seen.find(glyph) == std::string::npos)
-      seen += (seen.empty() ? "" : " ") + std::string(glyph);
-  };
-  for (const Lookalike& each : kLookalikes) {
-    if (text.find(each.glyph) == std::string::npos) continue;
-    note(each.glyph);
-    text = base::replace_all(text, each.glyph, each.meant);
+/// Replaces dashes of a word processor at the start of words; within a word, a dash may be a letter
+/// of a name. Returns whether there was one.
+bool replace_dashes(std::string& text, std::string_view dash) {
+  bool is_replaced = false;
+  for (std::size_t found = text.find(dash); found != std::string::npos;
+       found = text.find(dash, found + 1)) {
+    std::size_t begin = found, end = found + dash.size();
+    while (begin > 0 && text[begin - 1] == '-') --begin;
+    while (end < text.size() && text[end] == '-') ++end;
+    const bool starts_word = begin == 0 || text[begin - 1] == ' ' || text[begin - 1] == '\n';
+    if (!starts_word) continue;
+    const bool is_short_option = end + 1 >= text.size() || text[end + 1] == ' ';  // -k
+    text.replace(begin, end - begin, is_short_option ? "-" : "--");
+    is_replaced = true;
   }
-  // A dash that begins a word; within one it may be a letter of a name.
+  return is_replaced;
+}
+
+/// The command with the characters of the shell.
+std::string without_lookalikes(std::string_view command, Explaining& about) {
+  std::string text(command);
+  std::vector<std::string> replaced;
+  for (const Lookalike& lookalike : kLookalikes) {
+    if (text.find(lookalike.glyph) == std::string::npos) continue;
+    replaced.emplace_back(lookalike.glyph);
+    text = base::replace_all(text, lookalike.glyph, lookalike.meant);
+  }
   for (const std::string_view dash : kDashes)
-    for (std::size_t at = text.find(dash); at != std::string::npos; at = text.find(dash, at + 1)) {
-      std::size_t begin = at, end = at + dash.size();
-      while (begin > 0 && text[begin - 1] == '-') --begin;
-      while (end < text.size() && text[end] == '-') ++end;
-      if (begin > 0 && text[begin - 1] != ' ' && text[begin - 1] != '\n') continue;
-      const bool letter = end + 1 >= text.size() || text[end + 1] == ' ';  // -k, of one letter
-      note(dash);
-      text.replace(begin, end - begin, letter ? "-" : "--");
-    }
-  if (!seen.empty())
-    about.fail("lookalike", "characters of a word processor instead of the shell's own: " + seen);
+    if (replace_dashes(text, dash)) replaced.emplace_back(dash);
+  if (!replaced.empty())
+    about.fail("lookalike", "characters of a word processor instead of the shell's own: " +
+                                base::join(replaced, " "));
   return text;
 }
 
-/// The words of the line that names a tool: among several commands, and over broken line ends.
+/// The words of the line that names a tool, if there are several lines or a line is broken.
 base::Result<ShellLine> words_of(std::string text, Explaining& about) {
   for (;;) {
     auto shell = split_shell(text);
     if (!shell) return shell;
-    const bool ends = shell->rest.starts_with('\n');
+    const bool has_next_line = shell->rest.starts_with('\n');
     const std::string_view next = base::trim(shell->rest);
-    if (!ends || next.empty()) return shell;
-    const std::size_t at = text.size() - shell->rest.size();
+    if (!has_next_line || next.empty()) return shell;
+    const std::size_t line_end = text.size() - shell->rest.size();
     auto line = parse_line(*shell, nullptr);
     if (!line) {  // `cd build`, and the tool in the next line
-      text.erase(0, at + 1);
+      text.erase(0, line_end + 1);
       continue;
     }
     if (!line->program.empty() && !next.starts_with('-')) return shell;
     about.fail("broken_line", "the shell ends the command at the end of its line, before '" +
                                   std::string(next.substr(0, next.find_first_of(" \n"))) + "'");
-    text[at] = ' ';
+    text[line_end] = ' ';
   }
 }
 
@@ -102,22 +110,24 @@ std::string innermost_command(std::string text) {
   return text;
 }
 
-/// What was found before the words were a line: an operator of the shell in the middle of a value.
-base::Result<ShellLine> cut(std::string_view command, Explaining& about) {
-  const std::string text = innermost_command(plain(command, about));
+/// Splits the command into words, and corrects what keeps a shell from reading them as meant.
+base::Result<ShellLine> split_command(std::string_view command, Explaining& about) {
+  const std::string text = innermost_command(without_lookalikes(command, about));
   auto shell = words_of(text, about);
-  if (shell && shell->blank_after_backslash)
+  if (!shell) return shell;
+  if (shell->blank_after_backslash)
     about.fail("blank_after_backslash", "a blank follows a backslash at the end of a line");
-  if (!shell || !shell->glued || shell->rest.starts_with("<") || shell->rest.starts_with(">"))
-    return shell;
-  // `--nvtx-include A;B ./app`: the line ends in the middle of a word, before any program.
+  const bool is_redirection = shell->rest.starts_with("<") || shell->rest.starts_with(">");
+  if (!shell->glued || is_redirection) return shell;
+  // `--nvtx-include A;B ./app`: an operator within a word ends the line before any program.
   auto line = parse_line(*shell, nullptr);
   if (!line || !line->program.empty()) return shell;
-  auto whole = split_shell(text, false);
-  if (!whole || whole->words.size() < shell->words.size()) return shell;
+  auto with_operators = split_shell(text, false);
+  if (!with_operators || with_operators->words.size() < shell->words.size()) return shell;
+  const Word& word = with_operators->words[shell->words.size() - 1];
   about.fail("shell_operator", "the shell ends the command at '" + shell->rest.substr(0, 1) +
-                                   "' of '" + whole->words[shell->words.size() - 1].text + "'");
-  return whole;
+                                   "' of '" + word.text + "'");
+  return with_operators;
 }
 
 }  // namespace
@@ -133,10 +143,10 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
   Explaining about;
   about.can = options.tool;
   about.environment = options.environment;
-  auto shell = TRY(cut(command, about));
-  // Each turn mends one thing about the words; there are no more of those than words.
-  const std::size_t most = shell.words.size() + 8;
-  for (std::size_t turn = 0; turn <= most; ++turn) {
+  auto shell = TRY(split_command(command, about));
+  // Each turn corrects one mistake in the words. The limit is far above what a line can have.
+  const std::size_t max_turns = shell.words.size() + 8;
+  for (std::size_t turn = 0; turn <= max_turns; ++turn) {
     about.line = TRY(parse_line(shell, about.can));
     if (!mend_words(about, shell.words)) break;
   }
@@ -152,17 +162,17 @@ base::Result<Explained> explain(std::string_view command, const ExplainOptions& 
   } else {
     judge_reports(about);
   }
-  Explained out;
+  Explained explained;
   for (model::Finding& finding : about.findings)
     finding.question = "Is this line of " + about.line.tool + " right?";
-  out.findings = std::move(about.findings);
-  if (!about.lost) out.corrected = about.line.text();
-  return out;
+  explained.findings = std::move(about.findings);
+  if (!about.lost) explained.corrected = about.line.text();
+  return explained;
 }
 
 base::Result<NamedTool> named_tool(std::string_view command) {
   Explaining unused;
-  auto shell = TRY(cut(command, unused));
+  auto shell = TRY(split_command(command, unused));
   auto line = TRY(parse_line(shell, nullptr));
   return NamedTool{line.tool, line.executable.text};
 }

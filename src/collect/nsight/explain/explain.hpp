@@ -1,10 +1,9 @@
-// Reads a command line of ncu or nsys without running it, names every mistake in it, and corrects
-// them.
+// Reads a command line of ncu or nsys without running it, reports its mistakes and corrects them.
 //
 // What an installed tool can do is taken from its own help (Abilities), never guessed from its
-// version; without an installed tool, only what holds for every version is judged. A correct line
-// gets no complaint, and so does every corrected one. Findings bear the id of a cause; what it
-// means, and its cure where a finding has no hint, are in the catalogue (conf/doctor/command.yaml).
+// version; without an installed tool, only rules that apply to every version are used. A correct
+// line has no findings, nor has a corrected one. A finding has the id of a cause; the catalogue
+// (conf/doctor/command.yaml) explains the cause and has the cure for findings without a hint.
 #pragma once
 
 #include <map>
@@ -26,10 +25,9 @@ struct ExplainOptions {
 };
 
 struct Explained {
-  std::vector<model::Finding>
-      findings;  ///< what is wrong, in the order in which it was found; empty: nothing is
+  std::vector<model::Finding> findings;  ///< the mistakes, as they were found
   std::optional<std::string>
-      corrected;  ///< runs as it is; absent where nobody can know what was meant
+      corrected;  ///< the line to run; absent if it is unknown what was meant
 };
 
 /// A command line as it was typed. kUsage where it is no line of ncu or nsys, or a quote is open.

@@ -10,146 +10,196 @@
 namespace rangescope::collect::command {
 namespace {
 
-std::vector<std::string> names_of(const std::map<std::string, std::vector<std::string>>& map) {
-  std::vector<std::string> out;
-  for (const auto& [name, unused] : map) out.push_back(name);
-  return out;
+std::vector<std::string> set_names(const Abilities& tool) {
+  std::vector<std::string> names;
+  for (const auto& [name, sections] : tool.sets) names.push_back(name);
+  return names;
+}
+
+/// The value of the option, as far as it can be judged: null without a value, or if a shell expands
+/// it.
+const std::string* known_value(const CommandLine& line, std::string_view name) {
+  const Argument* argument = line.find(name);
+  const bool is_known = argument && argument->value && !argument->value->expands;
+  return is_known ? &argument->value->text : nullptr;
 }
 
 void judge_set(Explaining& about) {
-  const Argument* set = about.line.find("--set");
-  if (!set || !set->value || set->value->expands || !about.can || about.can->sets.empty()) return;
-  const std::string name = set->value->text;
-  if (about.can->sets.count(name)) return;
-  const auto known = names_of(about.can->sets);
-  const bool renamed = (name == "basic" || name == "default") && !about.can->default_set.empty();
-  const auto near = base::nearest(name, known, 1);
-  const std::string better = renamed        ? about.can->default_set
-                             : near.empty() ? std::string()
-                                            : near.front();
+  const std::string* value = known_value(about.line, "--set");
+  if (!value || !about.can || about.can->sets.empty()) return;
+  const std::string name = *value;
+  if (about.can->sets.contains(name)) return;
+  const std::vector<std::string> names = set_names(*about.can);
+  const std::string& default_set = about.can->default_set;
+  const bool is_other_default = (name == "basic" || name == "default") && !default_set.empty();
+  std::string better;
+  if (is_other_default) {
+    better = default_set;
+  } else if (const auto nearest = base::nearest(name, names, 1); !nearest.empty()) {
+    better = nearest.front();
+  }
+  std::string hint = "Leave it out for the default set (" + default_set + ")";
+  if (!better.empty()) hint = "Write --set " + better;
   about.fail("unknown_set",
-             about.me() + " has no set '" + name + "'; it has " + base::join(known, ", "),
-             better.empty() ? "Leave it out for the default set (" + about.can->default_set + ")"
-                            : "Write --set " + better);
+             about.me() + " has no set '" + name + "'; it has " + base::join(names, ", "), hint);
   about.line.set("--set", better);
 }
 
 void judge_sections(Explaining& about) {
   if (!about.can || about.can->sections.empty()) return;
-  const std::vector<std::string> known(about.can->sections.begin(), about.can->sections.end());
-  std::erase_if(about.line.arguments, [&](Argument& each) {
-    if (each.name != "--section" || !each.value || each.value->expands) return false;
-    const std::string name = each.value->text;
-    if (name.starts_with("regex:") || about.can->sections.count(name)) return false;
-    if (about.line.has("--section-folder") || about.line.has("--section-folder-recursive"))
-      return false;
-    const auto near = base::nearest(name, known, 1);
-    about.fail("unknown_section", about.me() + " has no section '" + name + "'",
-               near.empty() ? "Leave it out; `ncu --list-sections` names them"
-                            : "Write --section " + near.front());
-    if (near.empty()) return true;
-    each.value = literal(near.front());
+  const CommandLine& line = about.line;
+  const bool has_own_folder =
+      line.has("--section-folder") || line.has("--section-folder-recursive");
+  if (has_own_folder) return;
+  const std::vector<std::string> names(about.can->sections.begin(), about.can->sections.end());
+  std::erase_if(about.line.arguments, [&](Argument& argument) {
+    if (argument.name != "--section" || !argument.value || argument.value->expands) return false;
+    const std::string name = argument.value->text;
+    if (name.starts_with("regex:") || about.can->sections.contains(name)) return false;
+    const std::string problem = about.me() + " has no section '" + name + "'";
+    const auto nearest = base::nearest(name, names, 1);
+    if (nearest.empty()) {
+      about.fail("unknown_section", problem, "Leave it out; `ncu --list-sections` names them");
+      return true;
+    }
+    about.fail("unknown_section", problem, "Write --section " + nearest.front());
+    argument.value = literal(nearest.front());
     return false;
   });
 }
 
-void judge_metrics(Explaining& about) {
-  const Argument* metrics = about.line.find("--metrics");
-  if (!metrics || !metrics->value || metrics->value->expands || !about.can ||
-      about.can->metrics.empty())
-    return;
-  const std::vector<std::string> known(about.can->metrics.begin(), about.can->metrics.end());
-  std::vector<std::string> kept;
-  bool changed = false;
-  for (const std::string_view part : base::split(metrics->value->text, ',')) {
-    const std::string metric(base::trim(part));
-    if (metric.empty() || ncu::knows_metric(*about.can, metric)) {
-      if (!metric.empty()) kept.push_back(metric);
-      continue;
-    }
-    if (about.can->metrics_elsewhere && ncu::metric_regex(metric).empty()) {
-      // No ncu is installed to ask, and a newer one may know it.
-      const auto like = base::nearest(metric.substr(0, metric.find('.')), known, 1);
-      if (!like.empty())
-        about.warn("unknown_metric", "'" + metric + "' is not a metric of ncu up to 2024.1",
-                   "Write " + like.front());
-      kept.push_back(like.empty() ? metric
-                                  : like.front() + (metric.find('.') == std::string::npos
-                                                        ? ""
-                                                        : metric.substr(metric.find('.'))));
-      changed = changed || !like.empty();
-      continue;
-    }
-    changed = true;
-    if (const std::string pattern = ncu::metric_regex(metric); !pattern.empty()) {
-      about.fail("unknown_metric",
-                 about.me() + " compares metrics letter by letter: none is called '" + metric + "'",
-                 "Write " + base::shell_quote(pattern));
-      kept.push_back(pattern);
-      continue;
-    }
-    const auto dot = metric.find('.');
-    const auto near = base::nearest(metric.substr(0, dot), known, 1);
-    const std::string better =
-        near.empty() ? std::string()
-                     : near.front() + (dot == std::string::npos ? "" : metric.substr(dot));
-    about.fail("unknown_metric", about.me() + " knows no metric '" + metric + "'",
-               better.empty() ? "Leave it out; `rangescope metrics search WORD` finds metrics"
-                              : "Write " + better);
-    if (!better.empty()) kept.push_back(better);
+/// The most similar metric with the suffix of `metric` (".sum"); "" if none is similar.
+std::string similar_metric(const Abilities& tool, const std::string& metric) {
+  const std::vector<std::string> names(tool.metrics.begin(), tool.metrics.end());
+  const std::size_t dot = std::min(metric.find('.'), metric.size());
+  const auto nearest = base::nearest(metric.substr(0, dot), names, 1);
+  return nearest.empty() ? std::string() : nearest.front() + metric.substr(dot);
+}
+
+/// Reports a metric that ncu lacks. Returns what to write instead: "" to leave it out.
+std::string judge_metric(Explaining& about, const std::string& metric) {
+  const std::string pattern = ncu::metric_regex(metric);
+  const std::string similar = similar_metric(*about.can, metric);
+  if (about.can->metrics_elsewhere && pattern.empty()) {
+    // No ncu is installed here, and a newer one may have it.
+    if (similar.empty()) return metric;
+    about.warn("unknown_metric", "'" + metric + "' is not a metric of ncu up to 2024.1",
+               "Write " + similar.substr(0, similar.find('.')));
+    return similar;
   }
-  if (changed) about.line.set("--metrics", base::join(kept, ","));
+  if (!pattern.empty()) {
+    about.fail("unknown_metric",
+               about.me() + " compares metrics letter by letter: none is called '" + metric + "'",
+               "Write " + base::shell_quote(pattern));
+    return pattern;
+  }
+  std::string hint = "Leave it out; `rangescope metrics search WORD` finds metrics";
+  if (!similar.empty()) hint = "Write " + similar;
+  about.fail("unknown_metric", about.me() + " knows no metric '" + metric + "'", hint);
+  return similar;
+}
+
+void judge_metrics(Explaining& about) {
+  const std::string* value = known_value(about.line, "--metrics");
+  if (!value || !about.can || about.can->metrics.empty()) return;
+  std::vector<std::string> metrics;
+  bool is_changed = false;
+  for (const std::string_view part : base::split(*value, ',')) {
+    const std::string written(base::trim(part));
+    if (written.empty()) continue;
+    std::string metric = written;
+    if (!ncu::knows_metric(*about.can, written)) metric = judge_metric(about, written);
+    is_changed |= metric != written;
+    if (!metric.empty()) metrics.push_back(std::move(metric));
+  }
+  if (is_changed) about.line.set("--metrics", base::join(metrics, ","));
 }
 
 void judge_kernel_name(Explaining& about) {
   CommandLine& line = about.line;
-  const Argument* given = line.find("--kernel-name");
-  if (!given || !given->value || given->value->expands) return;
-  const std::string name = given->value->text;
-  const std::string base =
-      line.value("--kernel-name-base").empty() ? "function" : line.value("--kernel-name-base");
+  const std::string* value = known_value(line, "--kernel-name");
+  if (!value) return;
+  const std::string name = *value;
+  std::string base = line.value("--kernel-name-base");
+  if (base.empty()) base = "function";
   const std::string shown = "--kernel-name " + base::shell_quote(name);
-  const auto mend = [&](std::string_view id, const std::string& found, std::string_view how,
-                        const std::string& value) {
-    about.fail(id, found, std::string(how) + " " + base::shell_quote(value));
-    line.set(std::string(how.substr(how.find('-'))), value);
+  const auto correct = [&](std::string_view id, const std::string& problem, std::string_view verb,
+                           const std::string& option, const std::string& right) {
+    about.fail(id, problem, std::string(verb) + " " + option + " " + base::shell_quote(right));
+    line.set(option, right);
   };
-  if (const std::string bare = model::kernel_pattern_without_quotes(name); bare != name) {
-    mend("quoted_expression", shown + ": the quotes are letters of the name", "Write --kernel-name",
-         bare);
+  const std::string unquoted = model::kernel_pattern_without_quotes(name);
+  if (unquoted != name) {
+    correct("quoted_expression", shown + ": the quotes are letters of the name", "Write",
+            "--kernel-name", unquoted);
     return judge_kernel_name(about);
   }
   if (name.starts_with("regex:")) return;
   // "softmax(float *, int)" is a demangled name, and its * a pointer.
-  const bool signature = name.find('(') != std::string::npos || name.find('<') != std::string::npos;
-  if (!signature && name.find_first_of("*?|^$") != std::string::npos) {
-    mend("kernel_name_pattern", shown + " is compared letter by letter: no kernel is called that",
-         "Write --kernel-name", ncu::meant_regex(name));
-  } else if (!signature && name.find(',') != std::string::npos) {
+  const bool has_signature = name.find_first_of("(<") != std::string::npos;
+  const bool looks_like_pattern = name.find_first_of("*?|^$") != std::string::npos;
+  if (!has_signature && looks_like_pattern) {
+    correct("kernel_name_pattern",
+            shown + " is compared letter by letter: no kernel is called that", "Write",
+            "--kernel-name", ncu::meant_regex(name));
+  } else if (!has_signature && name.find(',') != std::string::npos) {
     std::vector<std::string> names;
     for (const std::string_view part : base::split(name, ','))
       if (!base::trim(part).empty()) names.emplace_back(base::trim(part));
-    mend("kernel_name_pattern", shown + " is one name, not a list", "Write --kernel-name",
-         ncu::kernel_regex(names));
+    correct("kernel_name_pattern", shown + " is one name, not a list", "Write", "--kernel-name",
+            ncu::kernel_regex(names));
   } else if (name.starts_with("_Z") && base != "mangled") {
-    mend("kernel_name_base", shown + " is a mangled name, and is compared with " + base + " names",
-         "Add --kernel-name-base", "mangled");
-  } else if (signature && base == "function") {
-    mend("kernel_name_base",
-         shown + " has arguments, and is compared with function names, which have none",
-         "Add --kernel-name-base", "demangled");
+    correct("kernel_name_base",
+            shown + " is a mangled name, and is compared with " + base + " names", "Add",
+            "--kernel-name-base", "mangled");
+  } else if (has_signature && base == "function") {
+    correct("kernel_name_base",
+            shown + " has arguments, and is compared with function names, which have none", "Add",
+            "--kernel-name-base", "demangled");
   }
+}
+
+/// Turns "skip:count:stride", as other tools have it, into ncu's options.
+void replace_kernel_id_numbers(Explaining& about, const std::vector<std::string>& parts,
+                               const std::string& problem) {
+  constexpr std::uint64_t kMaxStride = 1000;
+  CommandLine& line = about.line;
+  line.remove("--kernel-id");
+  std::string hint = "Write --launch-skip " + parts[0];
+  if (!line.has("--launch-skip")) line.add("--launch-skip", parts[0]);
+  if (parts.size() > 1 && parts[1] != "0") {
+    hint += " --launch-count " + parts[1];
+    if (!line.has("--launch-count")) line.add("--launch-count", parts[1]);
+  }
+  std::uint64_t stride = 0;
+  if (parts.size() > 2) stride = base::to_uint(parts[2]).value_or(0);
+  if (stride > 1 && stride <= kMaxStride) {  // ncu has it as an expression of the invocation
+    const std::string id = ":::" + ncu::every_regex(static_cast<std::uint32_t>(stride));
+    hint += "; a stride of " + parts[2] + " is --kernel-id " + base::shell_quote(id) +
+            ", without --launch-skip (`rangescope profile --ncu --every " + parts[2] +
+            "` writes it)";
+  }
+  about.fail("kernel_id", problem, std::move(hint));
+}
+
+/// The kernel id that was probably meant; "" if that is unknown.
+std::string likely_kernel_id(const std::string& id, const std::vector<std::string>& parts) {
+  if (parts.size() == 1) return "::" + parts[0] + ":";
+  if (parts.size() != 2) return {};
+  if (parts[0] == "regex" && id.starts_with(":::")) return ":::" + parts[1];
+  return base::to_uint(parts[1]) ? "::" + parts[0] + ":" + parts[1] : std::string();
 }
 
 void judge_kernel_id(Explaining& about) {
   CommandLine& line = about.line;
-  const Argument* given = line.find("--kernel-id");
-  if (!given || !given->value || given->value->expands || given->value->text.empty()) return;
-  const std::string id = given->value->text, shown = "--kernel-id " + base::shell_quote(id);
+  const std::string* value = known_value(line, "--kernel-id");
+  if (!value || value->empty()) return;
+  const std::string id = *value, shown = "--kernel-id " + base::shell_quote(id);
   const std::string mistake = ncu::kernel_id_mistake(id, line.has("--nvtx"));
   if (mistake.empty()) return;
+  const std::string problem = shown + ": " + mistake;
   if (ncu::kernel_id_mistake(id, true).empty()) {
-    about.fail("needs_option", shown + ": " + mistake, "Add --nvtx");
+    about.fail("needs_option", problem, "Add --nvtx");
     line.add("--nvtx", std::nullopt);
     judge_kernel_id(about);
     return;
@@ -157,130 +207,155 @@ void judge_kernel_id(Explaining& about) {
   std::vector<std::string> parts;
   for (const std::string_view part : base::split(id, ':'))
     if (!part.empty()) parts.emplace_back(part);
-  const bool numbers =
-      !parts.empty() && std::all_of(parts.begin(), parts.end(),
-                                    [](const std::string& p) { return base::to_uint(p); });
-  const std::string found = shown + ": " + mistake;
-  if (numbers) {
-    line.remove("--kernel-id");
-    // Skip, count and stride, as other tools have it; a stride is an expression of the invocation.
-    std::string hint = "Write --launch-skip " + parts[0];
-    if (!line.has("--launch-skip")) line.add("--launch-skip", parts[0]);
-    if (parts.size() > 1 && parts[1] != "0") {
-      hint += " --launch-count " + parts[1];
-      if (!line.has("--launch-count")) line.add("--launch-count", parts[1]);
-    }
-    if (const auto stride = parts.size() > 2 ? base::to_uint(parts[2]).value_or(0) : 0;
-        stride > 1 && stride <= 1000)
-      hint += "; a stride of " + parts[2] + " is --kernel-id " +
-              base::shell_quote(":::" + ncu::every_regex(static_cast<std::uint32_t>(stride))) +
-              ", without --launch-skip (`rangescope profile --ncu --every " + parts[2] +
-              "` writes it)";
-    about.fail("kernel_id", found, std::move(hint));
-    return;
-  }
-  std::string right;
-  if (parts.size() == 1) right = "::" + parts[0] + ":";
-  if (parts.size() == 2 && base::to_uint(parts[1])) right = "::" + parts[0] + ":" + parts[1];
-  if (parts.size() == 2 && parts[0] == "regex" && id.starts_with(":::")) right = ":::" + parts[1];
+  const bool are_numbers = !parts.empty() && std::ranges::all_of(parts, [](const auto& part) {
+    return base::to_uint(part).has_value();
+  });
+  if (are_numbers) return replace_kernel_id_numbers(about, parts, problem);
+  const std::string right = likely_kernel_id(id, parts);
   if (right.empty() || !ncu::kernel_id_mistake(right).empty()) {
-    about.fail("kernel_id", found);
+    about.fail("kernel_id", problem);
     about.lost = true;
     return;
   }
-  about.fail("kernel_id", found, "Write --kernel-id " + base::shell_quote(right));
+  about.fail("kernel_id", problem, "Write --kernel-id " + base::shell_quote(right));
   line.set("--kernel-id", right);
   judge_kernel_id(about);
 }
 
-/// `regex:` and what is none.
+/// Values with `regex:` that are not regular expressions.
 void judge_regexes(Explaining& about) {
-  for (const Argument& each : about.line.arguments) {
-    if (!each.value || each.value->expands) continue;
-    if (each.name != "--kernel-name" && each.name != "--section" &&
-        each.name != "--target-processes-filter")
-      continue;
-    const std::string mistake = ncu::regex_mistake(each.value->text);
+  for (const Argument& argument : about.line.arguments) {
+    const std::string& name = argument.name;
+    const bool takes_regex =
+        name == "--kernel-name" || name == "--section" || name == "--target-processes-filter";
+    if (!takes_regex || !argument.value || argument.value->expands) continue;
+    const std::string mistake = ncu::regex_mistake(argument.value->text);
     if (mistake.empty()) continue;
-    about.fail("bad_regex", each.name + ": " + mistake);
+    about.fail("bad_regex", name + ": " + mistake);
     about.lost = true;
   }
 }
 
-void judge_children(Explaining& about) {
-  const CommandLine& line = about.line;
-  if (line.program.empty()) return;
-  const std::string given = line.value("--target-processes");
-  // The default until 2023.2; newer versions profile all.
-  const bool only =
-      given == "application-only" || (given.empty() && about.can && about.can->version.year > 0 &&
-                                      about.can->version < Version{2023, 3, 0});
-  if (!only) return;
+/// Does the program start others that do the work?
+bool is_launcher(const std::vector<Word>& command) {
   static constexpr std::array<std::string_view, 10> kLaunchers{
       "torchrun",  "mpirun", "mpiexec", "srun", "accelerate",
       "deepspeed", "bash",   "sh",      "make", "ctest"};
+  const std::string program(base::file_name(command.front().text));
+  if (program.ends_with(".sh")) return true;
+  if (std::ranges::find(kLaunchers, program) != kLaunchers.end()) return true;
+  const bool runs_module =
+      command.size() > 2 && program.starts_with("python") && command[1].text == "-m";
+  if (!runs_module) return false;
+  const std::string& module = command[2].text;
+  return module.starts_with("torch.distributed") || module == "accelerate";
+}
+
+void judge_children(Explaining& about) {
+  const CommandLine& line = about.line;
+  if (line.program.empty() || !is_launcher(line.program)) return;
+  const std::string target = line.value("--target-processes");
+  const bool is_default = target.empty();
+  // Since 2023.3 the default is all.
+  const bool defaults_to_application =
+      about.can && about.can->version.year > 0 && about.can->version < Version{2023, 3, 0};
+  const bool leaves_out_children =
+      target == "application-only" || (is_default && defaults_to_application);
+  if (!leaves_out_children) return;
+  std::string problem = "--target-processes application-only";
+  if (is_default) problem = about.me() + " profiles the application only, by default";
   const std::string program(base::file_name(line.program.front().text));
-  const bool module = line.program.size() > 2 && program.starts_with("python") &&
-                      line.program[1].text == "-m" &&
-                      (line.program[2].text.starts_with("torch.distributed") ||
-                       line.program[2].text == "accelerate");
-  if (!module && std::find(kLaunchers.begin(), kLaunchers.end(), program) == kLaunchers.end() &&
-      !program.ends_with(".sh"))
-    return;
   about.warn("children_not_profiled",
-             (given.empty() ? about.me() + " profiles the application only, by default"
-                            : "--target-processes application-only") +
-                 ", and " + program + " starts others that do the work",
+             problem + ", and " + program + " starts others that do the work",
              "Write --target-processes all");
   about.line.set("--target-processes", "all");
 }
 
-/// `option` with `value`, or any.
-bool stands(const CommandLine& line, std::string_view option, std::string_view value) {
-  const std::string given = line.value(option);
-  return line.has(option) && (value.empty() || given == value || (value == "yes" && is_yes(given)));
+/// Is `option` on the line, with `value` unless that is ""?
+bool has_option(const CommandLine& line, std::string_view option, std::string_view value) {
+  if (!line.has(option)) return false;
+  const std::string written = line.value(option);
+  return value.empty() || written == value || (value == "yes" && is_yes(written));
+}
+
+std::string option_text(std::string_view option, std::string_view value) {
+  std::string text(option);
+  if (!value.empty()) text += " " + std::string(value);
+  return text;
 }
 
 void judge_pairs(Explaining& about) {
   CommandLine& line = about.line;
-  const auto named = [](std::string_view option, std::string_view value) {
-    return std::string(option) + (value.empty() ? "" : " " + std::string(value));
-  };
-  for (const Conflict& each : conflicts()) {
-    if (!stands(line, each.option, each.value) || !stands(line, each.with, each.with_value))
-      continue;
-    if (each.with == "--launch-skip" && line.value(each.with) == "0")
-      continue;  // which skips nothing
-    about.fail("mode_conflict",
-               "ncu refuses " + named(each.option, each.value) + " with " +
-                   named(each.with, each.with_value) +
-                   (each.why.empty() ? "" : ", " + std::string(each.why)),
-               "Leave " + std::string(each.drop) + " out");
-    line.remove(each.drop);
+  for (const Conflict& conflict : conflicts()) {
+    if (!has_option(line, conflict.option, conflict.value)) continue;
+    if (!has_option(line, conflict.with, conflict.with_value)) continue;
+    const bool skips_nothing = conflict.with == "--launch-skip" && line.value(conflict.with) == "0";
+    if (skips_nothing) continue;
+    std::string problem = "ncu refuses " + option_text(conflict.option, conflict.value) + " with " +
+                          option_text(conflict.with, conflict.with_value);
+    if (!conflict.why.empty()) problem += ", " + std::string(conflict.why);
+    about.fail("mode_conflict", problem, "Leave " + std::string(conflict.drop) + " out");
+    line.remove(conflict.drop);
   }
-  for (const Need& each : needs()) {
-    if (each.tool != line.tool || !stands(line, each.option, each.value) ||
-        stands(line, each.needed, each.needed_value))
-      continue;
-    const std::string what = named(each.needed, each.needed_value);
-    about.fail("needs_option", named(each.option, each.value) + " without " + what, "Add " + what);
-    if (each.needed_value.empty())
-      line.add(std::string(each.needed), std::nullopt);
+  for (const Need& need : needs()) {
+    if (need.tool != line.tool || !has_option(line, need.option, need.value)) continue;
+    if (has_option(line, need.needed, need.needed_value)) continue;
+    const std::string needed = option_text(need.needed, need.needed_value);
+    about.fail("needs_option", option_text(need.option, need.value) + " without " + needed,
+               "Add " + needed);
+    if (need.needed_value.empty())
+      line.add(std::string(need.needed), std::nullopt);
     else
-      line.set(std::string(each.needed), std::string(each.needed_value));
+      line.set(std::string(need.needed), std::string(need.needed_value));
   }
 }
 
-/// What only a program that runs can have, beside a report that is read.
+/// Options for a program that runs, together with a report that is read.
 void judge_import(Explaining& about) {
   CommandLine& line = about.line;
-  for (const Argument& each : std::vector<Argument>(line.arguments)) {
-    if (!has_trait("ncu", each.name, Option::kLive)) continue;
+  for (const Argument& argument : std::vector<Argument>(line.arguments)) {
+    if (!has_trait("ncu", argument.name, Option::kLive)) continue;
+    std::string hint = "Leave it out";
+    if (argument.name == "--nvtx") hint += ": --nvtx-include filters a report without it";
     about.fail("mode_conflict",
-               "ncu refuses " + each.name + " with --import: the report is there already",
-               each.name == "--nvtx" ? "Leave it out: --nvtx-include filters a report without it"
-                                     : "Leave it out");
-    line.remove(each.name);
+               "ncu refuses " + argument.name + " with --import: the report is there already",
+               hint);
+    line.remove(argument.name);
+  }
+}
+
+void judge_replay_mode(Explaining& about) {
+  CommandLine& line = about.line;
+  std::string mode = line.value("--replay-mode");
+  if (mode.empty()) mode = "kernel";
+  for (const Argument& argument : std::vector<Argument>(line.arguments)) {
+    const Option* row = find_option("ncu", argument.name);
+    const std::string value = argument.value ? argument.value->text : std::string();
+    if (!row || !row->refused_in(mode_bit(mode), value)) continue;
+    const std::string option = option_text(argument.name, row->only_value.empty() ? "" : value);
+    const std::string modes = base::replace_all(mode_names(row->modes), ", ", " or ");
+    about.fail("mode_conflict", "ncu refuses " + option + " in replay mode " + mode,
+               "Leave it out, or use --replay-mode " + modes);
+    line.remove(argument.name);
+  }
+}
+
+void judge_range_filter(Explaining& about) {
+  CommandLine& line = about.line;
+  if (!line.has("--range-filter")) return;
+  static constexpr std::array<std::string_view, 5> kYesNo{"", "yes", "no", "on", "off"};
+  const std::string filter = line.value("--range-filter");
+  const auto parts = base::split(filter, ':');
+  const bool is_filter = parts.size() == 3 && std::ranges::find(kYesNo, parts[0]) != kYesNo.end();
+  if (!is_filter) {
+    about.fail("invalid_value", "--range-filter " + filter + " is not a range filter",
+               "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
+    line.remove("--range-filter");
+  } else if (!parts[2].empty() && !line.has("--nvtx-include")) {
+    about.fail("needs_option",
+               "the third part of --range-filter counts NVTX ranges, and none are included",
+               "Leave it out, or add --nvtx --nvtx-include RANGE/");
+    line.remove("--range-filter");
   }
 }
 
@@ -312,19 +387,7 @@ void judge_modes(Explaining& about) {
   CommandLine& line = about.line;
   if (line.tool != "ncu") return;
   if (line.has("--import")) return judge_import(about);
-  const std::string mode =
-      line.value("--replay-mode").empty() ? "kernel" : line.value("--replay-mode");
-  for (const Argument& each : std::vector<Argument>(line.arguments)) {
-    const Option* row = find_option("ncu", each.name);
-    const std::string value = each.value ? each.value->text : std::string();
-    if (!row || !row->refused_in(mode_bit(mode), value)) continue;
-    about.fail("mode_conflict",
-               "ncu refuses " + each.name + (row->only_value.empty() ? "" : " " + value) +
-                   " in replay mode " + mode,
-               "Leave it out, or use --replay-mode " +
-                   base::replace_all(mode_names(row->modes), ", ", " or "));
-    line.remove(each.name);
-  }
+  judge_replay_mode(about);
   if (is_yes(line.value("--kill")) && !line.has("--launch-count")) {
     about.fail(
         "needs_option",
@@ -333,21 +396,7 @@ void judge_modes(Explaining& about) {
     line.remove("--kill");
   }
   judge_pairs(about);
-  if (line.has("--range-filter")) {
-    const std::string filter = line.value("--range-filter");
-    const auto slots = base::split(filter, ':');
-    static constexpr std::array<std::string_view, 5> kFirst{"", "yes", "no", "on", "off"};
-    if (slots.size() != 3 || std::find(kFirst.begin(), kFirst.end(), slots[0]) == kFirst.end()) {
-      about.fail("invalid_value", "--range-filter " + filter + " is not a range filter",
-                 "Write [yes|no]:[start/stop instances]:[NVTX instances], e.g. ::2");
-      line.remove("--range-filter");
-    } else if (!slots[2].empty() && !line.has("--nvtx-include")) {
-      about.fail("needs_option",
-                 "the third part of --range-filter counts NVTX ranges, and none are included",
-                 "Leave it out, or add --nvtx --nvtx-include RANGE/");
-      line.remove("--range-filter");
-    }
-  }
+  judge_range_filter(about);
   judge_children(about);
 }
 

@@ -11,34 +11,34 @@ constexpr std::string_view kVerbs[] = {"profile", "launch", "start",    "stop", 
                                        "stats",   "status", "shutdown", "sessions", "export",
                                        "analyze", "nvprof", "recipe",   "service"};
 
-/// The full name of a long option as written: itself, or the only option that begins so.
+/// The full name of a long option: itself, or the only option that starts with it.
 std::string resolve(std::string_view tool, const std::string& written, const Abilities* can,
-                    bool& known) {
-  known = true;
+                    bool& is_known) {
+  is_known = true;
   if (!can) return written;
   if (can->has(written) || is_hidden_option(tool, written, can->version)) return written;
-  std::string only;
+  std::string match;
   for (const auto& [name, values] : can->options) {
     if (!name.starts_with(written)) continue;
-    known = only.empty();
-    if (!known) return written;  // ambiguous
-    only = name;
+    is_known = match.empty();
+    if (!is_known) return written;  // ambiguous
+    match = name;
   }
-  known = !only.empty();
-  return known ? only : written;
+  is_known = !match.empty();
+  return is_known ? match : written;
 }
 
 class Parser {
  public:
-  Parser(const std::vector<Word>& words, std::size_t at, const Abilities* can, CommandLine& line)
-      : words_(words), at_(at), can_(can), line_(line) {}
+  Parser(const std::vector<Word>& words, std::size_t first, const Abilities* can, CommandLine& line)
+      : words_(words), next_(first), can_(can), line_(line) {}
 
   void run() {
-    while (at_ < words_.size()) {
-      const Word& word = words_[at_];
+    while (next_ < words_.size()) {
+      const Word& word = words_[next_];
       if (word.text == "--") {
         line_.double_dash = true;
-        ++at_;
+        ++next_;
         break;
       }
       if (word.text.starts_with("--")) {
@@ -49,17 +49,17 @@ class Parser {
         break;
       }
     }
-    line_.program_at = at_;
-    line_.program.assign(words_.begin() + static_cast<std::ptrdiff_t>(at_), words_.end());
+    line_.program_at = next_;
+    line_.program.assign(words_.begin() + static_cast<std::ptrdiff_t>(next_), words_.end());
   }
 
  private:
   void long_option(const Word& word) {
     Argument argument;
-    argument.at = at_++;
+    argument.place = next_++;
     const auto equal = word.text.find('=');
     argument.written = word.text.substr(0, equal);
-    argument.name = resolve(line_.tool, argument.written, can_, argument.known);
+    argument.name = resolve(line_.tool, argument.written, can_, argument.is_known);
     if (equal != std::string::npos) {
       argument.joined = true;
       argument.value = literal(word.text.substr(equal + 1));
@@ -73,12 +73,12 @@ class Parser {
 
   void short_option(const Word& word) {
     Argument argument;
-    argument.at = at_++;
+    argument.place = next_++;
     argument.written = word.text.substr(0, 2);
     argument.name = long_name(line_.table(), word.text[1]);
     if (argument.name.empty()) {
       argument.name = argument.written = word.text;
-      argument.known = false;
+      argument.is_known = false;
     } else if (word.text.size() > 2) {
       argument.joined = true;
       argument.value = literal(word.text.substr(2));
@@ -91,18 +91,18 @@ class Parser {
 
   void take_value(Argument& argument) {
     const Takes kind = takes(line_.table(), argument.name, can_);
-    if (kind == Takes::kNothing || at_ >= words_.size()) return;
+    if (kind == Takes::kNothing || next_ >= words_.size()) return;
     if (kind == Takes::kUnknown) {
-      // Nobody knows: a value where the next word can hardly be the program and more words follow.
-      const std::string& next = words_[at_].text;
-      if (next.starts_with("-") || next.find('/') != std::string::npos || at_ + 1 >= words_.size())
-        return;
+      // The next word counts as a value if it can hardly be the program and more words follow.
+      const std::string& next = words_[next_].text;
+      const bool may_be_program = next.find('/') != std::string::npos || next_ + 1 >= words_.size();
+      if (next.starts_with("-") || may_be_program) return;
     }
-    argument.value = words_[at_++];
+    argument.value = words_[next_++];
   }
 
   const std::vector<Word>& words_;
-  std::size_t at_;
+  std::size_t next_;
   const Abilities* can_;
   CommandLine& line_;
 };
@@ -112,96 +112,99 @@ class Parser {
 std::string Argument::shown() const {
   if (!value) return written;
   if (!joined) return written + " " + value->shown();
-  return written + (written.starts_with("--") ? "=" : "") + value->shown();
+  const std::string_view separator = written.starts_with("--") ? "=" : "";
+  return written + std::string(separator) + value->shown();
 }
 
 const Argument* CommandLine::find(std::string_view name) const {
-  const auto found = std::find_if(arguments.begin(), arguments.end(),
-                                  [&](const Argument& each) { return each.name == name; });
+  const auto found = std::ranges::find(arguments, name, &Argument::name);
   return found == arguments.end() ? nullptr : &*found;
 }
 
 std::vector<std::string> CommandLine::values(std::string_view name) const {
-  std::vector<std::string> out;
-  for (const Argument& each : arguments)
-    if (each.name == name && each.value) out.push_back(each.value->text);
-  return out;
+  std::vector<std::string> values;
+  for (const Argument& argument : arguments)
+    if (argument.name == name && argument.value) values.push_back(argument.value->text);
+  return values;
 }
 
 std::string CommandLine::value(std::string_view name) const {
-  const auto all = values(name);
-  return all.empty() ? std::string{} : all.back();
+  const std::vector<std::string> occurrences = values(name);
+  return occurrences.empty() ? std::string{} : occurrences.back();
 }
 
 void CommandLine::set(const std::string& name, const std::string& value) {
   if (value.empty()) return remove(name);
-  const auto first = std::find_if(arguments.begin(), arguments.end(),
-                                  [&](const Argument& each) { return each.name == name; });
+  const auto first = std::ranges::find(arguments, name, &Argument::name);
   if (first == arguments.end()) {
     add(name, value);
     return;
   }
   first->value = literal(value);
-  arguments.erase(std::remove_if(first + 1, arguments.end(),
-                                 [&](const Argument& each) { return each.name == name; }),
-                  arguments.end());
+  const auto is_repeated = [&](const Argument& argument) { return argument.name == name; };
+  arguments.erase(std::remove_if(first + 1, arguments.end(), is_repeated), arguments.end());
 }
 
 void CommandLine::add(const std::string& name, std::optional<std::string> value) {
   Argument argument;
   argument.name = argument.written = name;
-  argument.joined = tool == "nsys";  // whose manual asks for =
+  argument.joined = tool == "nsys";  // its manual asks for =
   if (value) argument.value = literal(*value);
-  // Behind the last of its kind, so that includes stay together.
+  // After the last one of that name, so that includes stay together.
   auto place = arguments.end();
-  for (auto each = arguments.begin(); each != arguments.end(); ++each)
-    if (each->name == name) place = each + 1;
+  for (auto it = arguments.begin(); it != arguments.end(); ++it)
+    if (it->name == name) place = it + 1;
   arguments.insert(place, std::move(argument));
 }
 
 void CommandLine::remove(std::string_view name) {
-  std::erase_if(arguments, [&](const Argument& each) { return each.name == name; });
+  std::erase_if(arguments, [&](const Argument& argument) { return argument.name == name; });
 }
 
 std::string CommandLine::text() const {
-  std::string out;
-  const auto put = [&](const std::string& word) { out += (out.empty() ? "" : " ") + word; };
-  for (const Word& word : before) put(word.raw);
-  put(executable.shown());
-  if (!verb.empty()) put(verb);
-  for (const Argument& argument : arguments) put(argument.shown());
-  if (double_dash) put("--");
-  for (const Word& word : program) put(word.raw);
-  if (!after.empty()) out += (next_line ? "\n" : " ") + after;
-  return out;
+  std::vector<std::string> words;
+  for (const Word& word : before) words.push_back(word.raw);
+  words.push_back(executable.shown());
+  if (!verb.empty()) words.push_back(verb);
+  for (const Argument& argument : arguments) words.push_back(argument.shown());
+  if (double_dash) words.emplace_back("--");
+  for (const Word& word : program) words.push_back(word.raw);
+  std::string text = base::join(words, " ");
+  if (!after.empty()) text += (next_line ? "\n" : " ") + after;
+  return text;
 }
 
-std::string tool_of(const std::vector<Word>& words, std::size_t* at) {
+std::string tool_of(const std::vector<Word>& words, std::size_t* place) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string_view name = base::file_name(words[i].text);
-    const bool ncu = name == "ncu" || name == "nv-nsight-cu-cli";
-    if (!ncu && name != "nsys") continue;
-    if (at) *at = i;
-    return ncu ? "ncu" : "nsys";
+    const bool is_ncu = name == "ncu" || name == "nv-nsight-cu-cli";
+    if (!is_ncu && name != "nsys") continue;
+    if (place) *place = i;
+    return is_ncu ? "ncu" : "nsys";
   }
   return {};
 }
 
 base::Result<CommandLine> parse_line(const ShellLine& shell, const Abilities* can) {
   CommandLine line;
-  std::size_t at = 0;
-  line.tool = tool_of(shell.words, &at);
+  std::size_t next = 0;
+  line.tool = tool_of(shell.words, &next);
   if (line.tool.empty())
     return base::fail(base::Code::kUsage, "there is no ncu and no nsys in this command line", {},
                       "Give the whole line: rangescope doctor --explain 'ncu --nvtx ... ./app'");
-  line.before.assign(shell.words.begin(), shell.words.begin() + static_cast<std::ptrdiff_t>(at));
-  line.executable = shell.words[at++];
+  line.before.assign(shell.words.begin(), shell.words.begin() + static_cast<std::ptrdiff_t>(next));
+  line.executable = shell.words[next++];
   line.after = base::trim(shell.rest);
   line.next_line = shell.rest.starts_with('\n') && !line.after.empty();
-  if (line.tool == "nsys" && at < shell.words.size() &&
-      std::find(std::begin(kVerbs), std::end(kVerbs), shell.words[at].text) != std::end(kVerbs))
-    line.verb = shell.words[at++].text;
-  Parser(shell.words, at, line.records() ? can : nullptr, line).run();
+  if (line.tool == "nsys" && next < shell.words.size()) {
+    const std::string& word = shell.words[next].text;
+    const bool is_verb = std::ranges::find(kVerbs, word) != std::end(kVerbs);
+    if (is_verb) {
+      line.verb = word;
+      ++next;
+    }
+  }
+  Parser(shell.words, next, line.records() ? can : nullptr, line).run();
   return line;
 }
 

@@ -11,198 +11,230 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kFilters{"--nvtx-include", "--nvtx-exclude"};
 
-/// The cause for a refused expression, by what it holds. The parser's own words are the evidence.
+/// The id of the mistake in an expression that the parser refused.
 std::string_view cause_of(std::string_view text) {
   const std::string_view trimmed = base::trim(text);
   if (trimmed.empty()) return "bad_expression";
   if (trimmed.size() != text.size()) return "blank_in_expression";
-  if (text.size() > 1 && (text.front() == '"' || text.front() == '\'') &&
-      text.back() == text.front())
+  const bool starts_with_quote = text.front() == '"' || text.front() == '\'';
+  if (text.size() > 1 && starts_with_quote && text.back() == text.front())
     return "quoted_expression";
-  const bool regex = text.starts_with("regex:");
-  if (!regex && text.find(';') != std::string_view::npos) return "list_in_expression";
-  if (!regex && text.find("/,") != std::string_view::npos) return "list_in_expression";
-  const auto at = text.find('@');
-  if (at == 0 || std::count(text.begin(), text.end(), '@') > 1) return "bad_expression";
-  const std::string_view ranges = at == std::string_view::npos ? text : text.substr(at + 1);
-  if (!regex && ranges.starts_with('[') && ranges.ends_with(']') &&
-      ranges.find('/') == std::string_view::npos)
-    return "single_anchors";
-  if (!regex && text.find('*') != std::string_view::npos && !ranges.starts_with("*/"))
-    return "glob_in_expression";
+  const bool is_regex = text.starts_with("regex:");
+  const bool has_list_separator =
+      text.find(';') != std::string_view::npos || text.find("/,") != std::string_view::npos;
+  if (!is_regex && has_list_separator) return "list_in_expression";
+  const auto separator = text.find('@');
+  if (separator == 0 || std::ranges::count(text, '@') > 1) return "bad_expression";
+  std::string_view ranges = text;
+  if (separator != std::string_view::npos) ranges.remove_prefix(separator + 1);
+  if (is_regex) return "bad_expression";
+  const bool is_anchored = ranges.starts_with('[') && ranges.ends_with(']');
+  if (is_anchored && ranges.find('/') == std::string_view::npos) return "single_anchors";
+  const bool has_star = text.find('*') != std::string_view::npos;
+  if (has_star && !ranges.starts_with("*/")) return "glob_in_expression";
   return "bad_expression";
 }
 
-/// The expressions that were meant: each push/pop, and start/end where it may be either.
-std::vector<std::string> meant(const model::Normalized& normalized) {
-  std::vector<std::string> out;
-  for (const model::NormalizedTerm& term : normalized.terms)
-    for (const auto& form : {term.push_pop, term.start_end})
-      if (form && std::find(out.begin(), out.end(), *form) == out.end()) out.push_back(*form);
-  return out;
+/// The expressions that were meant: push/pop, and start/end if it may be either.
+std::vector<std::string> expressions_of(const model::Normalized& normalized) {
+  std::vector<std::string> expressions;
+  for (const model::NormalizedTerm& term : normalized.terms) {
+    for (const auto& form : {term.push_pop, term.start_end}) {
+      const bool is_new = form && std::ranges::find(expressions, *form) == expressions.end();
+      if (is_new) expressions.push_back(*form);
+    }
+  }
+  return expressions;
 }
 
-void replace(CommandLine& line, const std::string& name, const std::string& old,
-             const std::vector<std::string>& with) {
-  const auto found =
-      std::find_if(line.arguments.begin(), line.arguments.end(), [&](const Argument& each) {
-        return each.name == name && each.value && each.value->text == old;
-      });
+bool has_value(const CommandLine& line, const std::string& name, const std::string& value) {
+  const std::vector<std::string> values = line.values(name);
+  return std::ranges::find(values, value) != values.end();
+}
+
+/// Replaces an expression of the option `name` by others, each once.
+void replace_expression(CommandLine& line, const std::string& name, const std::string& old,
+                        const std::vector<std::string>& expressions) {
+  const auto found = std::ranges::find_if(line.arguments, [&](const Argument& argument) {
+    return argument.name == name && argument.value && argument.value->text == old;
+  });
   if (found == line.arguments.end()) return;
-  if (with.empty()) {
+  if (expressions.empty()) {
     line.arguments.erase(found);
     return;
   }
-  Argument pattern = *found;
-  pattern.value = literal(with.front());
-  *found = pattern;
+  Argument argument = *found;
+  argument.value = literal(expressions.front());
+  *found = argument;
   auto place = found + 1;
-  for (std::size_t i = 1; i < with.size(); ++i) {
-    pattern.value = literal(with[i]);
-    const auto all = line.values(name);
-    if (std::find(all.begin(), all.end(), with[i]) != all.end()) continue;
-    place = line.arguments.insert(place, pattern) + 1;
+  for (std::size_t i = 1; i < expressions.size(); ++i) {
+    if (has_value(line, name, expressions[i])) continue;
+    argument.value = literal(expressions[i]);
+    place = line.arguments.insert(place, argument) + 1;
   }
 }
 
-std::string quoted_list(const std::string& name, const std::vector<std::string>& expressions) {
-  std::string text;
-  for (const std::string& each : expressions)
-    text += (text.empty() ? "" : " ") + name + " " + base::shell_quote(each);
-  return text;
+std::string option_words(const std::string& name, const std::vector<std::string>& expressions) {
+  std::vector<std::string> words;
+  for (const std::string& expression : expressions)
+    words.push_back(name + " " + base::shell_quote(expression));
+  return base::join(words, " ");
 }
 
-/// `A/, B/`, `A/,B`, `decode/ prefill/`: the parts of a list, each an expression; none where it is
-/// one.
-std::vector<std::string> comma_list(std::string_view written) {
+/// The parts of a list that was written as one expression: `A/, B/`, `A/,B`, `decode/ prefill/`.
+/// Empty if it is no list.
+std::vector<std::string> list_parts(std::string_view written) {
+  const auto contains = [&](std::string_view text) {
+    return written.find(text) != std::string_view::npos;
+  };
+  if (written.starts_with(model::kRegexPrefix) || contains("[") || contains("\\")) return {};
+  const bool has_commas = contains(",");
+  const bool is_comma_list = has_commas && (contains("/") || contains(", "));
+  const bool is_blank_list = !has_commas && contains("/ ");
+  if (!is_comma_list && !is_blank_list) return {};
   std::vector<std::string> parts;
-  if (written.starts_with(model::kRegexPrefix) || written.find('[') != std::string_view::npos ||
-      written.find("\\") != std::string_view::npos)
-    return parts;
-  const bool commas = written.find(',') != std::string_view::npos;
-  const bool blanks = !commas && written.find("/ ") != std::string_view::npos;
-  if (!blanks && !(commas && written.find('/') != std::string_view::npos) &&
-      written.find(", ") == std::string_view::npos)
-    return parts;
-  for (const std::string_view part : base::split(written, commas ? ',' : ' '))
-    if (const std::string_view one = base::trim(part); !one.empty()) parts.emplace_back(one);
-  return parts.size() > 1 || commas ? parts : std::vector<std::string>{};
+  for (const std::string_view part : base::split(written, has_commas ? ',' : ' ')) {
+    const std::string_view trimmed = base::trim(part);
+    if (!trimmed.empty()) parts.emplace_back(trimmed);
+  }
+  if (parts.size() == 1 && is_blank_list) return {};
+  return parts;
 }
 
-/// Quotes around the expression, and around its part behind `regex:` or a domain, which the shell
-/// did not take away.
+/// Without the quotes that the shell left: around the expression, or around its part after `regex:`
+/// or a domain.
 std::string without_quotes(std::string_view written) {
   std::string text(written);
   for (const char quote : {'"', '\''}) {
-    const auto open = text.find(quote);
-    if (open == std::string::npos || std::count(text.begin(), text.end(), quote) != 2) continue;
-    if (open == 0 || text[open - 1] == ':' || text[open - 1] == '@') std::erase(text, quote);
+    const auto first = text.find(quote);
+    if (first == std::string::npos || std::ranges::count(text, quote) != 2) continue;
+    const bool starts_part = first == 0 || text[first - 1] == ':' || text[first - 1] == '@';
+    if (starts_part) std::erase(text, quote);
   }
   return text;
 }
 
-/// What the parts of a list mean, one after the other; with `slash` a name alone is a push/pop
-/// range.
-std::vector<std::string> meant_by(const auto& parts, bool slash) {
-  std::vector<std::string> right;
+/// The expressions that the parts of a list mean. With `are_push_pop`, a name without a slash is a
+/// push/pop range.
+std::vector<std::string> expressions_of_list(const auto& parts, bool are_push_pop) {
+  std::vector<std::string> expressions;
   for (const auto& part : parts) {
     std::string text(part);
-    if (slash && text.find('/') == std::string::npos) text += '/';
-    if (const auto normalized = model::normalize(text))
-      for (std::string& one : meant(*normalized)) right.push_back(std::move(one));
+    if (are_push_pop && text.find('/') == std::string::npos) text += '/';
+    const auto normalized = model::normalize(text);
+    if (!normalized) continue;
+    for (std::string& expression : expressions_of(*normalized))
+      expressions.push_back(std::move(expression));
   }
-  return right;
+  return expressions;
 }
 
-/// A start/end expression is correct; but most ranges are push/pop, and then it matches nothing.
+/// The push/pop expressions that a start/end expression may have been meant for.
+std::vector<std::string> push_pop_of(const std::string& written,
+                                     const model::RangeExpression::Parts& parts) {
+  std::vector<std::string> expressions;
+  if (parts.elements.size() == 1) {
+    const auto normalized = model::normalize(written);
+    if (!normalized) return {};
+    for (const auto& term : normalized->terms)
+      if (term.push_pop) expressions.push_back(*term.push_pop);
+    return expressions;
+  }
+  for (const auto& element : parts.elements) {
+    std::string expression;
+    if (parts.regex) expression = "regex:";
+    if (parts.domain) expression += *parts.domain + "@";
+    expression += parts.regex ? element.text : model::escape_range_name(element.text);
+    expression += "/";
+    if (model::RangeExpression::parse(expression)) expressions.push_back(expression);
+  }
+  return expressions;
+}
+
+/// A start/end expression is valid, but most ranges are push/pop, which it never matches.
 void judge_start_end(Explaining& about, const std::string& name, const std::string& written,
                      const model::RangeExpression& expression) {
   CommandLine& line = about.line;
-  const model::RangeExpression::Parts& parts = expression.parts();
-  std::vector<std::string> right;
-  const bool several = parts.elements.size() > 1;
-  if (several) {
-    for (const auto& element : parts.elements) {
-      std::string one = parts.regex ? "regex:" : "";
-      if (parts.domain) one += *parts.domain + "@";
-      one += (parts.regex ? element.text : model::escape_range_name(element.text)) + "/";
-      if (model::RangeExpression::parse(one)) right.push_back(one);
-    }
-  } else if (auto normalized = model::normalize(written)) {
-    for (const auto& term : normalized->terms)
-      if (term.push_pop) right.push_back(*term.push_pop);
-  }
-  const auto all = line.values(name);
-  if (right.empty() || std::any_of(right.begin(), right.end(), [&](const std::string& each) {
-        return std::find(all.begin(), all.end(), each) != all.end();
-      }))
-    return;  // both kinds are named: whoever wrote it knows
-  about.warn(several ? "comma_means_both" : "missing_slash",
-             name + " " + base::shell_quote(written) +
-                 (several ? " matches while all of these start/end ranges are open"
-                          : " has no slash: it names start/end ranges only"),
-             "Write " + quoted_list(name, right) +
-                 (several ? " for any of these push/pop ranges" : " for push/pop ranges"));
-  right.push_back(written);
-  replace(line, name, written, right);
+  std::vector<std::string> push_pop = push_pop_of(written, expression.parts());
+  const bool names_both_kinds = std::ranges::any_of(
+      push_pop, [&](const std::string& candidate) { return has_value(line, name, candidate); });
+  if (push_pop.empty() || names_both_kinds) return;
+  const std::string option = name + " " + base::shell_quote(written);
+  const std::string hint = "Write " + option_words(name, push_pop);
+  const bool has_several = expression.parts().elements.size() > 1;
+  if (has_several)
+    about.warn("comma_means_both", option + " matches while all of these start/end ranges are open",
+               hint + " for any of these push/pop ranges");
+  else
+    about.warn("missing_slash", option + " has no slash: it names start/end ranges only",
+               hint + " for push/pop ranges");
+  push_pop.push_back(written);
+  replace_expression(line, name, written, push_pop);
 }
 
-void judge(Explaining& about, const std::string& name, const std::string& written) {
+void judge_expression(Explaining& about, const std::string& name, const std::string& written) {
   using enum model::Grade;
   CommandLine& line = about.line;
-  // Names a mistake and puts `right` in its place; where there is none, what is certainly wrong
-  // goes.
-  const auto mend = [&](model::Grade grade, std::string_view id, const std::string& found,
-                        const std::vector<std::string>& right,
-                        const std::string& otherwise = "Leave it out") {
-    const std::string text = name + " " + base::shell_quote(written) + ": " + found;
-    const std::string hint = right.empty() ? otherwise : "Write " + quoted_list(name, right);
-    grade == kFail ? about.fail(id, text, hint) : about.warn(id, text, hint);
-    if (grade == kFail || !right.empty()) replace(line, name, written, right);
+  // Reports a mistake and writes `right` instead. Without it, an expression that is certainly wrong
+  // is removed.
+  const auto correct = [&](model::Grade grade, std::string_view id, const std::string& problem,
+                           const std::vector<std::string>& right,
+                           const std::string& otherwise = "Leave it out") {
+    const std::string text = name + " " + base::shell_quote(written) + ": " + problem;
+    const std::string hint = right.empty() ? otherwise : "Write " + option_words(name, right);
+    if (grade == kFail)
+      about.fail(id, text, hint);
+    else
+      about.warn(id, text, hint);
+    if (grade == kFail || !right.empty()) replace_expression(line, name, written, right);
   };
-  // "@*" of nsys: any domain. LLM@* is every range of domain LLM, below.
-  std::string range = written.ends_with("@*") ? written.substr(0, written.size() - 2) : "";
+  // "@*" of nsys: any domain. But LLM@* is every range of the domain LLM, see below.
+  std::string range;
+  if (written.ends_with("@*")) range = written.substr(0, written.size() - 2);
   if (range.ends_with('/')) range.pop_back();
   if (!range.empty() && !model::looks_like_domain(range))
-    return mend(kFail, "reversed_domain",
-                "to ncu this is the domain '" + range + "' and the range '*'",
-                {"regex:.*@^" + model::escape_regex(range) + "$/"});
+    return correct(kFail, "reversed_domain",
+                   "to ncu this is the domain '" + range + "' and the range '*'",
+                   {"regex:.*@^" + model::escape_regex(range) + "$/"});
   if (!written.starts_with("regex:") && written.find('|') != std::string::npos)
-    return mend(kWarn, "list_in_expression", "this is one name, with a bar in it",
-                meant_by(base::split(written, '|'), false),
-                "Repeat the option, once for each range");
-  if (const auto list = comma_list(written);
-      !list.empty())  // with a slash, push/pop ranges are meant, all of them
-    return mend(kFail, "list_in_expression", "an expression names one push/pop range",
-                meant_by(list, written.find('/') != std::string::npos));
+    return correct(kWarn, "list_in_expression", "this is one name, with a bar in it",
+                   expressions_of_list(base::split(written, '|'), false),
+                   "Repeat the option, once for each range");
+  if (const auto parts = list_parts(written); !parts.empty()) {
+    // With a slash, all of them are push/pop ranges.
+    const bool are_push_pop = written.find('/') != std::string::npos;
+    return correct(kFail, "list_in_expression", "an expression names one push/pop range",
+                   expressions_of_list(parts, are_push_pop));
+  }
   if (const std::string right = without_quotes(written); right != written) {
-    mend(kFail, "quoted_expression", "the quotes are letters of the name", {right});
-    return judge(about, name, right);
+    correct(kFail, "quoted_expression", "the quotes are letters of the name", {right});
+    return judge_expression(about, name, right);
   }
   if (written.starts_with("default@")) {
-    mend(kWarn, "default_domain", "to ncu this is a domain that is called 'default'",
-         {written.substr(8)});
-    return judge(about, name, written.substr(8));
+    correct(kWarn, "default_domain", "to ncu this is a domain that is called 'default'",
+            {written.substr(8)});
+    return judge_expression(about, name, written.substr(8));
   }
   auto parsed = model::RangeExpression::parse(written);
   if (!parsed) {
     auto normalized = model::normalize(written);
     std::string reason = parsed.error().what;
-    // ncu passes over empty names: /decode/, decode//layer0/ and /decode match as decode/ does
-    // (2024.1.1, 2025.3.1).
+    // ncu ignores empty names (2024.1.1, 2025.3.1): /decode/, decode//layer0/ and /decode match
+    // like decode/.
     if (reason.find("empty name between slashes") != std::string::npos) return;
     if (const std::string_view head = "range expression: "; reason.starts_with(head))
       reason.erase(0, head.size());
-    return mend(kFail, cause_of(written), reason,
-                normalized ? meant(*normalized) : std::vector<std::string>{},
-                "Leave it out, or name one range: decode/");
+    std::vector<std::string> right;
+    if (normalized) right = expressions_of(*normalized);
+    return correct(kFail, cause_of(written), reason, right,
+                   "Leave it out, or name one range: decode/");
   }
   if (auto right = model::in_ncu_order(written)) {
     if (!right->ends_with('/')) *right += '/';
-    return mend(kWarn, "reversed_domain",
-                "to ncu '" + *parsed->parts().domain + "' is the domain and '" +
-                    parsed->parts().elements[0].text + "' the range",
-                {*right});
+    return correct(kWarn, "reversed_domain",
+                   "to ncu '" + *parsed->parts().domain + "' is the domain and '" +
+                       parsed->parts().elements[0].text + "' the range",
+                   {*right});
   }
   if (parsed->parts().kind == model::RangeKind::kPushPop) return;
   judge_start_end(about, name, written, *parsed);
@@ -212,22 +244,20 @@ void judge(Explaining& about, const std::string& name, const std::string& writte
 
 void judge_ranges(Explaining& about) {
   if (about.line.tool != "ncu") return;
-  bool any = false;
+  bool has_filter = false;
   for (const std::string_view filter : kFilters) {
     const std::string name(filter);
-    for (const Argument& each : std::vector<Argument>(about.line.arguments)) {
-      if (each.name != name || !each.value) continue;
-      any = true;
-      if (!each.value->expands) judge(about, name, each.value->text);
+    for (const Argument& argument : std::vector<Argument>(about.line.arguments)) {
+      if (argument.name != name || !argument.value) continue;
+      has_filter = true;
+      if (!argument.value->expands) judge_expression(about, name, argument.value->text);
     }
   }
-  if (!any || about.line.has("--nvtx") || about.line.has("--import")) return;
+  if (!has_filter || about.line.has("--nvtx") || about.line.has("--import")) return;
   about.fail("no_nvtx", "a range filter without --nvtx");
-  about.line.arguments.insert(about.line.arguments.begin(), [] {
-    Argument nvtx;
-    nvtx.name = nvtx.written = "--nvtx";
-    return nvtx;
-  }());
+  Argument nvtx;
+  nvtx.name = nvtx.written = "--nvtx";
+  about.line.arguments.insert(about.line.arguments.begin(), nvtx);
 }
 
 }  // namespace rangescope::collect::command

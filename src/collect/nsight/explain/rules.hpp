@@ -1,6 +1,6 @@
-// The rules by which a command line is judged. Each names its mistakes and corrects the line in
-// place, so that mistakes combine; explain.cpp calls them in order. Each function is in the file
-// named above it.
+// The rules by which a command line is judged. Each reports mistakes and corrects the line in
+// place, so that one line may have several; explain.cpp calls them in order. Each function is in
+// the file named above it.
 #pragma once
 
 #include <map>
@@ -18,20 +18,20 @@ struct Explaining {
   const Abilities* can = nullptr;
   std::map<std::string, std::string> environment;
   std::vector<model::Finding> findings;
-  bool lost = false;  ///< something is missing that only the person knows
+  bool lost = false;  ///< only the user knows what is missing: there is no corrected line
 
-  /// Certain, whatever the program does. Without a hint, that of the cause counts.
+  /// A mistake, whatever the program does. Without a hint, that of the cause applies.
   void fail(std::string_view id, std::string found, std::string hint = {}) {
     add(id, model::Grade::kFail, std::move(found), std::move(hint));
   }
-  /// Wrong unless the program is of an unusual kind; the cause tells which.
+  /// A mistake unless the program is unusual; the cause says in which way.
   void warn(std::string_view id, std::string found, std::string hint = {}) {
     add(id, model::Grade::kWarn, std::move(found), std::move(hint));
   }
   [[nodiscard]] std::string me() const {
     return can ? line.tool + " " + to_string(can->version) : line.tool;
   }
-  /// Values that the help lists for an option; none where it lists none.
+  /// Values that the help lists for an option; empty if it lists none.
   [[nodiscard]] const std::vector<std::string>& listed(const std::string& option) const;
 
  private:
@@ -41,8 +41,8 @@ struct Explaining {
   }
 };
 
-// words.cpp: what is wrong with the words themselves. Each looks at a freshly parsed line, changes
-// the words that it was parsed from, and returns whether it did: then the line is parsed again.
+// words.cpp: mistakes that change how the line is parsed. mend_words() corrects one of them in the
+// words and returns true; then the line has to be parsed again.
 using Words = std::vector<Word>;
 [[nodiscard]] bool mend_words(Explaining& about, Words& words);
 void judge_program(Explaining& about);
@@ -50,9 +50,9 @@ void judge_program(Explaining& about);
 // values.cpp: names, repetition, values.
 void judge_options(Explaining& about);
 void judge_ncu_values(Explaining& about);
-/// A value that the tool does not take, and the likely one in its place.
+/// Reports a value that the tool does not take, and writes the likely one.
 void invalid(Explaining& about, const std::string& name, const std::string& value,
-             const std::vector<std::string>& known);
+             const std::vector<std::string>& known_values);
 
 // launch.cpp: launchers in front of the tool, and where the output goes.
 void judge_launch(Explaining& about);
@@ -64,7 +64,7 @@ void judge_ranges(Explaining& about);
 void judge_content(Explaining& about);
 void judge_kernels(Explaining& about);
 void judge_modes(Explaining& about);
-/// Of these what holds for a line that rangescope itself has planned.
+/// The rules that apply to a line that rangescope has planned.
 void judge_plan(Explaining& about);
 
 // capture.cpp: nsys's gating and domains; its reports and exports.

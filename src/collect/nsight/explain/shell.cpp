@@ -19,7 +19,7 @@ class Splitter {
       if (blank(c)) {
         end_word();
         ++at_;
-      } else if (const std::size_t length = continued(at_); length > 0) {
+      } else if (const std::size_t length = continuation_length(at_); length > 0) {
         at_ += length;
       } else if (const std::size_t gap = broken_continuation(); gap > 0) {
         end_word();
@@ -33,12 +33,13 @@ class Splitter {
         }
         ++at_;
       } else if (is_operator(c)) {
-        const std::size_t from = redirected() ? begin_ : at_;
-        if (from == at_) {
+        if (is_redirection()) {
+          line_.rest = text_.substr(begin_);
+        } else {
           line_.glued = open_;
           end_word();
+          line_.rest = text_.substr(at_);
         }
-        line_.rest = text_.substr(from);
         open_ = false;
         break;
       } else if (c == '#' && !open_) {
@@ -53,25 +54,30 @@ class Splitter {
   }
 
  private:
-  /// The length of a backslash and a line end, of Windows too: the shell takes both away, also
-  /// within a word.
-  [[nodiscard]] std::size_t continued(std::size_t at) const {
-    const std::string_view text = text_.substr(at);
-    return text.starts_with("\\\n") ? 2 : text.starts_with("\\\r\n") ? 3 : 0;
+  /// The length of a backslash with a line end, also of Windows; 0 without one. The shell removes
+  /// them, also within a word.
+  [[nodiscard]] std::size_t continuation_length(std::size_t position) const {
+    for (const std::string_view continuation : {"\\\n", "\\\r\n"})
+      if (text_.substr(position).starts_with(continuation)) return continuation.size();
+    return 0;
   }
+  /// The length of a backslash with blanks and a line end; 0 without one.
   [[nodiscard]] std::size_t broken_continuation() const {
     if (text_[at_] != '\\') return 0;
     const std::size_t end = text_.find_first_not_of(" \t\r", at_ + 1);
-    return end != std::string_view::npos && end > at_ + 1 && text_[end] == '\n' ? end + 1 - at_ : 0;
+    if (end == std::string_view::npos || end == at_ + 1) return 0;
+    return text_[end] == '\n' ? end + 1 - at_ : 0;
   }
   [[nodiscard]] bool is_operator(char c) const {
     if (std::string_view("|&;<>()").find(c) == std::string_view::npos) return false;
     if (operators_ || !open_) return true;
-    return at_ + 1 >= text_.size() || blank(text_[at_ + 1]) ||
-           text_[at_ + 1] == '\n';  // A;B is a word then, `A;` ends one
+    // Within a word: A;B is a word, `A;` ends one.
+    if (at_ + 1 >= text_.size()) return true;
+    const char next = text_[at_ + 1];
+    return blank(next) || next == '\n';
   }
-  /// `2>`: the digits belong to the operator.
-  [[nodiscard]] bool redirected() const {
+  /// At the operator of `2>`, whose digits belong to it.
+  [[nodiscard]] bool is_redirection() const {
     return open_ && (text_[at_] == '>' || text_[at_] == '<') &&
            base::to_uint(text_.substr(begin_, at_ - begin_));
   }
@@ -118,19 +124,21 @@ class Splitter {
     const std::size_t start = at_++;
     while (at_ < text_.size() && text_[at_] != '"') {
       const char c = text_[at_];
-      if (const std::size_t length = continued(at_); length > 0) {
+      if (const std::size_t length = continuation_length(at_); length > 0) {
         at_ += length;
         continue;
       }
-      if (c == '\\' && at_ + 1 < text_.size() &&
-          std::string_view("\\\"$`").find(text_[at_ + 1]) != std::string_view::npos) {
+      const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+      const bool is_escape = c == '\\' && next != '\0' &&
+                             std::string_view("\\\"$`").find(next) != std::string_view::npos;
+      if (is_escape) {
         word_ += text_[at_ + 1];
         at_ += 2;
         continue;
       }
       // "$/" and "$" at the end are literal: the end of a regular expression.
-      if (c == '`' || (c == '$' && at_ + 1 < text_.size() && names(text_[at_ + 1])))
-        expands_ = true;
+      const bool is_variable = c == '$' && starts_variable(next);
+      if (c == '`' || is_variable) expands_ = true;
       word_ += c;
       ++at_;
     }
@@ -142,7 +150,7 @@ class Splitter {
     return {};
   }
 
-  static bool names(char c) {
+  static bool starts_variable(char c) {
     return c == '{' || c == '(' || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9');
   }

@@ -1,10 +1,10 @@
-// A command line as a person writes it, cut into words as a POSIX shell would, without running or
-// expanding anything.
+// Splits a command line into words as a POSIX shell does, without running or expanding anything.
 //
-// Quotes, backslashes and continued lines are undone; $variables, `commands`, ~ and * stay as they
-// are written (`raw`), so that printing a word that nobody changed gives back what was typed. The
-// first unquoted operator (| & ; < > or a parenthesis) or line end behind a word ends it; from
-// there on the text is kept in `rest`. O(length).
+// Quotes, backslashes and continued lines are removed; $variables, `commands`, ~ and * stay as they
+// are written (`raw`), so that an unchanged word prints as it was typed. The first unquoted
+// operator
+// (| & ; < > or a parenthesis) or line end after a word ends the command; `rest` has the text from
+// there. O(length).
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@
 namespace rangescope::collect::command {
 
 struct Word {
-  std::string text;      ///< quotes and escapes undone
-  std::string raw;       ///< as it was written
-  bool expands = false;  ///< a shell would put something else in its place
+  std::string text;      ///< without quotes and escapes
+  std::string raw;       ///< as written
+  bool expands = false;  ///< a shell would expand it
 
-  /// As it was written where the shell expands something in it, else the text, quoted.
+  /// As written if a shell would expand it, else the quoted text.
   [[nodiscard]] std::string shown() const;
 };
 /// A word of exactly this text.
@@ -30,13 +30,12 @@ struct ShellLine {
   std::vector<Word> words;
   std::string rest;    ///< "; ./app", "> log 2>&1", ""
   bool glued = false;  ///< no blank before `rest`: `--nvtx-include A;B`
-  /// A backslash with blanks behind it, at the end of a line: the shell makes a word of a blank and
-  /// ends the command. It is read as the continued line that was meant.
+  /// There is a backslash with blanks after it at the end of a line. A shell ends the command
+  /// there; here it is read as the continued line that was meant.
   bool blank_after_backslash = false;
 };
 
-/// kUsage for a quote that is not closed. `operators` false: operators within a word are letters of
-/// it.
+/// kUsage for a quote that is not closed. Without `operators`, operators within a word are letters.
 [[nodiscard]] base::Result<ShellLine> split_shell(std::string_view text, bool operators = true);
 
 }  // namespace rangescope::collect::command

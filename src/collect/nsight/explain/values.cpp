@@ -11,211 +11,257 @@
 namespace rangescope::collect::command {
 namespace {
 
-/// How a value changes when an option gets its right name.
-enum class Turn : std::uint8_t {
+/// How the value changes when an option is renamed.
+enum class ValueChange : std::uint8_t {
   kKeep,
   kToRegex,    ///< regex:VALUE
-  kFromRegex,  ///< the expression alone, exact names anchored
+  kFromRegex,  ///< the expression alone; an exact name is anchored
   kAll,        ///< "all"
   kStopOnEnd,  ///< true -> stop, false -> none
   kEndToStop,  ///< none -> false, else true
-  kDrop,       ///< the option goes
+  kDropOption,
 };
 
-/// A name that this tool (or this version of it) lacks, and what to write instead. Plain changes of
-/// a name between versions are in the table of options.
+/// An option that this tool (or this version of it) lacks, and what to write instead. Plain changes
+/// of a name between versions are in the table of options.
 struct Rename {
   std::string_view tool, from, to;
-  Turn turn = Turn::kKeep;
-  std::string_view why = {};
+  ValueChange change = ValueChange::kKeep;
+  std::string_view reason = {};
 };
 
-// clang-format off
 constexpr std::array kRenames{
-    Rename{"ncu", "--kernel-replay-mode", "--replay-mode", Turn::kKeep, "no version of ncu has it"},
-    Rename{"ncu", "--kernel-regex", "--kernel-name", Turn::kToRegex},
-    Rename{"ncu", "--kernel-name", "--kernel-regex", Turn::kFromRegex},
-    Rename{"ncu", "--print-details", "--details-all", Turn::kDrop,
+    Rename{"ncu", "--kernel-replay-mode", "--replay-mode", ValueChange::kKeep,
+           "no version of ncu has it"},
+    Rename{"ncu", "--kernel-regex", "--kernel-name", ValueChange::kToRegex},
+    Rename{"ncu", "--kernel-name", "--kernel-regex", ValueChange::kFromRegex},
+    Rename{"ncu", "--print-details", "--details-all", ValueChange::kDropOption,
            "this version prints all details with --details-all"},
-    Rename{"ncu", "--profile-child-processes", "--target-processes", Turn::kAll, "it is an option of nvprof"},
-    Rename{"ncu", "--output", "--export", Turn::kKeep, "it is an option of nsys"},
-    Rename{"nsys", "--stop-on-range-end", "--capture-range-end", Turn::kStopOnEnd},
-    Rename{"nsys", "--capture-range-end", "--stop-on-range-end", Turn::kEndToStop},
-    Rename{"nsys", "--profile-child-processes", "", Turn::kDrop, "it is an option of nvprof; nsys follows children"},
-    Rename{"nsys", "--nvtx", "", Turn::kDrop, "it is an option of ncu; nsys records NVTX with --trace=nvtx"},
-    Rename{"nsys", "--target-processes", "", Turn::kDrop, "it is an option of ncu; nsys follows children"},
+    Rename{"ncu", "--profile-child-processes", "--target-processes", ValueChange::kAll,
+           "it is an option of nvprof"},
+    Rename{"ncu", "--output", "--export", ValueChange::kKeep, "it is an option of nsys"},
+    Rename{"nsys", "--stop-on-range-end", "--capture-range-end", ValueChange::kStopOnEnd},
+    Rename{"nsys", "--capture-range-end", "--stop-on-range-end", ValueChange::kEndToStop},
+    Rename{"nsys", "--profile-child-processes", "", ValueChange::kDropOption,
+           "it is an option of nvprof; nsys follows children"},
+    Rename{"nsys", "--nvtx", "", ValueChange::kDropOption,
+           "it is an option of ncu; nsys records NVTX with --trace=nvtx"},
+    Rename{"nsys", "--target-processes", "", ValueChange::kDropOption,
+           "it is an option of ncu; nsys follows children"},
 };
-// clang-format on
 
-/// The name that this version has for `name`, and since when, from the table of options.
-std::optional<Rename> renamed(const Explaining& about, const std::string& name) {
+/// What to write instead of an option that this version lacks; nothing if that is unknown.
+std::optional<Rename> find_rename(const Explaining& about, const std::string& name) {
   const std::string& tool = about.line.tool;
   const auto has = [&](std::string_view option) {
-    return !option.empty() && (!about.can || about.can->has(option) ||
-                               is_hidden_option(tool, option, about.can->version));
+    if (option.empty()) return false;
+    if (!about.can || about.can->has(option)) return true;
+    return is_hidden_option(tool, option, about.can->version);
   };
-  for (const Rename& each : kRenames)
-    if (each.tool == tool && each.from == name && (each.to.empty() || has(each.to))) return each;
-  const Option* row = find_option(tool, name);
-  if (!row) {
-    const std::string_view other = tool == "ncu" ? "nsys" : "ncu";
-    row = find_option(other, name);
-    return row && row->name == name && row->until.empty()
-               ? std::optional<Rename>(
-                     {tool,
-                      row->name,
-                      {},
-                      Turn::kDrop,
-                      other == "ncu" ? "it is an option of ncu" : "it is an option of nsys"})
-               : std::nullopt;
+  for (const Rename& rename : kRenames) {
+    const bool applies = rename.tool == tool && rename.from == name;
+    if (applies && (rename.to.empty() || has(rename.to))) return rename;
   }
-  const std::string_view to = row->name == name ? row->other : row->name;
-  if (!has(to)) return std::nullopt;
-  return Rename{tool, name, to, Turn::kKeep, {}};
+  if (const Option* row = find_option(tool, name)) {
+    const std::string_view new_name = row->name == name ? row->other : row->name;
+    if (!has(new_name)) return std::nullopt;
+    return Rename{tool, name, new_name, ValueChange::kKeep, {}};
+  }
+  const bool is_ncu = tool == "ncu";
+  const Option* row = find_option(is_ncu ? "nsys" : "ncu", name);
+  const bool is_current = row && row->name == name && row->until.empty();
+  if (!is_current) return std::nullopt;
+  return Rename{tool,
+                row->name,
+                {},
+                ValueChange::kDropOption,
+                is_ncu ? "it is an option of nsys" : "it is an option of ncu"};
 }
 
-/// "it went with ncu 2022.1", "it came with ncu 2023.1".
-std::string when(const std::string& tool, const std::string& name) {
+/// ": it went with ncu 2022.1", ": it came with ncu 2023.1".
+std::string history_of(const std::string& tool, const std::string& name) {
   const Option* row = find_option(tool, name);
-  if (!row || row->name != name) return row ? ": its name was changed" : "";
+  if (!row) return "";
+  if (row->name != name) return ": its name was changed";
   if (!row->until.empty()) return ": it went with " + tool + " " + std::string(row->until);
-  return row->since.empty() ? "" : ": it came with " + tool + " " + std::string(row->since);
+  if (row->since.empty()) return "";
+  return ": it came with " + tool + " " + std::string(row->since);
 }
 
-std::string turned(Turn turn, const std::string& value) {
-  switch (turn) {
-    case Turn::kKeep: return value;
-    case Turn::kToRegex: return "regex:" + value;
-    case Turn::kFromRegex:
-      return value.starts_with("regex:") ? value.substr(6) : "^" + model::escape_regex(value) + "$";
-    case Turn::kAll: return "all";
-    case Turn::kStopOnEnd: return value == "false" ? "none" : "stop";
-    case Turn::kEndToStop: return value == "none" ? "false" : "true";
-    case Turn::kDrop: return {};
+std::string changed_value(ValueChange change, const std::string& value) {
+  switch (change) {
+    case ValueChange::kKeep: return value;
+    case ValueChange::kToRegex: return "regex:" + value;
+    case ValueChange::kFromRegex:
+      if (value.starts_with("regex:")) return value.substr(6);
+      return "^" + model::escape_regex(value) + "$";
+    case ValueChange::kAll: return "all";
+    case ValueChange::kStopOnEnd: return value == "false" ? "none" : "stop";
+    case ValueChange::kEndToStop: return value == "none" ? "false" : "true";
+    case ValueChange::kDropOption: return {};
   }
   return value;
 }
 
-// nsys --nvtx-include decode/  ->  --capture-range=nvtx --nvtx-capture=decode
-bool foreign_range(Explaining& about, const Argument& argument) {
-  const bool to_nsys = about.line.tool == "nsys" && argument.name == "--nvtx-include";
-  const bool to_ncu = about.line.tool == "ncu" && argument.name == "--nvtx-capture";
-  if ((!to_nsys && !to_ncu) || !argument.value) return false;
-  const std::string value = argument.value->text, name = argument.name;
-  about.line.remove(name);
-  if (to_ncu) {
-    // Range first, domain second, as nsys has it.
-    const auto at = value.find('@');
-    const std::string domain = at == std::string::npos ? "" : value.substr(at + 1);
-    const std::string expression =
-        domain == "*" ? "regex:.*@^" + model::escape_regex(value.substr(0, at)) + "$/"
-                      : (domain.empty() ? "" : domain + "@") +
-                            model::escape_range_name(value.substr(0, at)) + "/";
-    about.fail("unknown_option", name + " is an option of nsys",
-               "Write --nvtx --nvtx-include " + expression);
-    about.line.add("--nvtx-include", expression);
-    return true;
+/// nsys --nvtx-capture decode@LLM  ->  ncu --nvtx --nvtx-include LLM@decode/
+void nsys_range_to_ncu(Explaining& about, const std::string& name, const std::string& value) {
+  // nsys writes the range first, the domain second.
+  const auto separator = value.find('@');
+  const std::string range = value.substr(0, separator);
+  std::string domain;
+  if (separator != std::string::npos) domain = value.substr(separator + 1);
+  std::string expression;
+  if (domain == "*") {
+    expression = "regex:.*@^" + model::escape_regex(range) + "$/";
+  } else {
+    if (!domain.empty()) expression = domain + "@";
+    expression += model::escape_range_name(range) + "/";
   }
+  about.fail("unknown_option", name + " is an option of nsys",
+             "Write --nvtx --nvtx-include " + expression);
+  about.line.add("--nvtx-include", expression);
+}
+
+/// ncu --nvtx-include decode/  ->  nsys --capture-range=nvtx --nvtx-capture=decode
+void ncu_range_to_nsys(Explaining& about, const std::string& name, const std::string& value) {
   const auto capture = nsys::capture_of(value);
-  about.fail("unknown_option", name + " is an option of ncu",
-             capture
-                 ? "Write --capture-range=nvtx --nvtx-capture=" + *capture
-                 : "Leave it out: nsys gates on one range by name, without patterns or nesting");
+  std::string hint = "Leave it out: nsys gates on one range by name, without patterns or nesting";
+  if (capture) hint = "Write --capture-range=nvtx --nvtx-capture=" + *capture;
+  about.fail("unknown_option", name + " is an option of ncu", hint);
   if (capture && !about.line.has("--nvtx-capture")) {
     about.line.set("--capture-range", "nvtx");
     about.line.add("--nvtx-capture", *capture);
   }
+}
+
+/// Translates the other tool's option for a range; false if `argument` is none.
+bool translate_range(Explaining& about, const Argument& argument) {
+  const bool is_of_ncu = about.line.tool == "nsys" && argument.name == "--nvtx-include";
+  const bool is_of_nsys = about.line.tool == "ncu" && argument.name == "--nvtx-capture";
+  if ((!is_of_ncu && !is_of_nsys) || !argument.value) return false;
+  const std::string value = argument.value->text, name = argument.name;
+  about.line.remove(name);
+  if (is_of_nsys)
+    nsys_range_to_ncu(about, name, value);
+  else
+    ncu_range_to_nsys(about, name, value);
   return true;
 }
 
-/// The right option in its place.
-void rename(Explaining& about, const Argument& wrong, const std::string& name, Turn turn) {
+/// Replaces the option `wrong` by `name`; "" removes it.
+void rename(Explaining& about, const Argument& wrong, const std::string& name, ValueChange change) {
   CommandLine& line = about.line;
-  const auto found = std::find_if(line.arguments.begin(), line.arguments.end(),
-                                  [&](const Argument& each) { return each.name == wrong.name; });
-  if (name.empty() || (turn == Turn::kDrop && name.empty())) {
+  const auto found = std::ranges::find(line.arguments, wrong.name, &Argument::name);
+  const bool takes_value = !name.empty() && takes(line.tool, name, about.can) != Takes::kNothing;
+  const bool lacks_value = takes_value && !wrong.value && change != ValueChange::kAll;
+  if (name.empty() || lacks_value) {
     line.arguments.erase(found);
     return;
   }
-  const Takes kind = takes(line.tool, name, about.can);
   Argument right;
   right.name = right.written = name;
   right.joined = line.tool == "nsys";
-  if (kind != Takes::kNothing) {
-    if (!wrong.value && turn != Turn::kAll) {
-      line.arguments.erase(found);
-      return;
-    }
-    right.value = literal(turned(turn, wrong.value ? wrong.value->text : std::string()));
+  if (takes_value) {
+    const std::string value = wrong.value ? wrong.value->text : std::string();
+    right.value = literal(changed_value(change, value));
   }
   *found = std::move(right);
 }
 
+/// The first option that the tool lacks; null if it has all.
+const Argument* find_unknown(const Explaining& about) {
+  for (const Argument& argument : about.line.arguments) {
+    // Without an installed tool: only the option that no version has.
+    const bool is_unknown =
+        about.can ? !argument.is_known : argument.name == "--kernel-replay-mode";
+    if (is_unknown) return &argument;
+  }
+  return nullptr;
+}
+
+/// Reports an option that is in no table, and replaces it by the most similar one if that fits.
+void replace_by_nearest(Explaining& about, const Argument& wrong, const std::string& problem) {
+  std::vector<std::string> names, nearest;
+  if (about.can) names = about.can->option_names();
+  if (about.can) nearest = base::nearest(wrong.name, names, 1);
+  std::string replacement;
+  std::string hint = "Leave it out, or use a version that has it";
+  if (!nearest.empty()) {
+    const std::string& name = nearest.front();
+    const bool takes_value = takes(about.line.tool, name, about.can) != Takes::kNothing;
+    const bool is_usable = takes_value == wrong.value.has_value() && !about.line.has(name);
+    if (is_usable) replacement = name;
+    hint = is_usable ? "Write " + name : "Leave it out; " + base::did_you_mean(wrong.name, names);
+  }
+  about.fail("unknown_option", problem, hint);
+  rename(about, wrong, replacement, ValueChange::kKeep);
+}
+
 void unknown_options(Explaining& about) {
-  for (;;) {
-    const auto found = std::find_if(
-        about.line.arguments.begin(), about.line.arguments.end(), [&](const Argument& argument) {
-          if (about.can) return !argument.known;
-          return argument.name == "--kernel-replay-mode";  // which no version has
-        });
-    if (found == about.line.arguments.end()) return;
-    const Argument wrong = *found;
-    if (foreign_range(about, wrong)) continue;
-    const auto rule = renamed(about, wrong.name);
-    const std::string no = about.me() + " has no option " + wrong.written;
-    if (rule) {
-      const std::string to(rule->to);
-      about.fail("unknown_option",
-                 no + (rule->why.empty() ? when(about.line.tool, wrong.name)
-                                         : ": " + std::string(rule->why)),
-                 to.empty() ? "Leave it out" : "Write " + to);
-      rename(about, wrong, to, rule->turn);
+  while (const Argument* unknown = find_unknown(about)) {
+    const Argument wrong = *unknown;
+    if (translate_range(about, wrong)) continue;
+    const std::string problem = about.me() + " has no option " + wrong.written;
+    const auto rule = find_rename(about, wrong.name);
+    if (!rule) {
+      replace_by_nearest(about, wrong, problem + history_of(about.line.tool, wrong.name));
       continue;
     }
-    const auto near = about.can ? base::nearest(wrong.name, about.can->option_names(), 1)
-                                : std::vector<std::string>{};
-    const Takes kind =
-        near.empty() ? Takes::kUnknown : takes(about.line.tool, near.front(), about.can);
-    const bool fits =
-        !near.empty() && (kind == Takes::kNothing) == !wrong.value && !about.line.has(near.front());
-    about.fail("unknown_option", no + when(about.line.tool, wrong.name),
-               fits ? "Write " + near.front()
-               : near.empty()
-                   ? "Leave it out, or use a version that has it"
-                   : "Leave it out; " + base::did_you_mean(wrong.name, about.can->option_names()));
-    rename(about, wrong, fits ? near.front() : std::string(), Turn::kKeep);
+    const std::string new_name(rule->to);
+    std::string reason = history_of(about.line.tool, wrong.name);
+    if (!rule->reason.empty()) reason = ": " + std::string(rule->reason);
+    about.fail("unknown_option", problem + reason,
+               new_name.empty() ? "Leave it out" : "Write " + new_name);
+    rename(about, wrong, new_name, rule->change);
   }
 }
 
-void repetition(Explaining& about) {
+struct MergedValue {
+  std::string value;
+  std::string hint;
+};
+
+/// One value for an option that is given several times.
+MergedValue merged_value(const CommandLine& line, const std::string& name) {
+  std::vector<std::string> values = line.values(name);
+  if (has_trait(line.tool, name, Option::kList)) {
+    const std::string list = base::join(values, ",");
+    return {list, "Give it once, with a list: " + name + " " + base::shell_quote(list)};
+  }
+  const bool has_regex = std::ranges::any_of(
+      values, [](const std::string& value) { return value.starts_with("regex:"); });
+  if (name == "--kernel-name" && !has_regex) {
+    for (std::string& value : values) value = model::escape_regex(value);
+    return {"regex:^(" + base::join(values, "|") + ")$",
+            "Give it once, as a regular expression of all names"};
+  }
+  return {values.empty() ? std::string() : values.back(), "Give it once"};
+}
+
+/// The first option that is given again although the tool takes it once; "" if there is none.
+std::string find_repeated(const Explaining& about) {
+  std::set<std::string> names;
+  for (const Argument& argument : about.line.arguments) {
+    const Takes kind = takes(about.line.tool, argument.name, about.can);
+    const bool may_repeat = kind == Takes::kValueEach || kind == Takes::kUnknown;
+    if (!may_repeat && !names.insert(argument.name).second) return argument.name;
+  }
+  return {};
+}
+
+void repeated_options(Explaining& about) {
   CommandLine& line = about.line;
-  std::set<std::string> seen;
-  for (std::size_t i = 0; i < line.arguments.size(); ++i) {
-    const std::string name = line.arguments[i].name;
-    const Takes kind = takes(line.tool, name, about.can);
-    if (kind == Takes::kValueEach || kind == Takes::kUnknown || seen.insert(name).second) continue;
-    auto values = line.values(name);
-    std::string value = values.empty() ? std::string() : values.back();
-    std::string how = "Give it once";
-    if (has_trait(line.tool, name, Option::kList)) {
-      value = base::join(values, ",");
-      how = "Give it once, with a list: " + name + " " + base::shell_quote(value);
-    } else if (name == "--kernel-name" &&
-               std::none_of(values.begin(), values.end(),
-                            [](const std::string& each) { return each.starts_with("regex:"); })) {
-      for (std::string& each : values) each = model::escape_regex(each);
-      value = "regex:^(" + base::join(values, "|") + ")$";
-      how = "Give it once, as a regular expression of all names";
-    }
-    about.fail("repeated_option", name + " is given more than once", how);
-    if (kind == Takes::kNothing) {
+  for (;;) {
+    const std::string name = find_repeated(about);
+    if (name.empty()) return;
+    const MergedValue merged = merged_value(line, name);
+    about.fail("repeated_option", name + " is given more than once", merged.hint);
+    if (takes(line.tool, name, about.can) == Takes::kNothing) {
       line.remove(name);
       line.add(name, std::nullopt);
     } else {
-      line.set(name, value);
+      line.set(name, merged.value);
     }
-    i = static_cast<std::size_t>(-1);  // places have changed: from the start
-    seen.clear();
   }
 }
 
@@ -223,108 +269,112 @@ bool contains(const std::vector<std::string>& list, std::string_view value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-/// What was probably meant, of what it takes; "" where nobody knows.
-std::string likely(const std::string& name, const std::string& value,
-                   const std::vector<std::string>& known) {
+/// The value that was probably meant, one that the option takes; "" if that is unknown.
+std::string likely_value(const std::string& name, const std::string& value,
+                         const std::vector<std::string>& known_values) {
   const std::string low = base::lower(value);
-  if (contains(known, low)) return low;
-  if (name == "--target-processes")
-    return low == "0" || low == "no" || low == "none" ? "application-only" : "all";
-  if (known == std::vector<std::string>{"true", "false"})
-    return is_yes(value) ? "true" : is_boolean(value) ? "false" : "";
-  if (name == "--replay-mode" && (low == "app-range" || low == "app_range" || low == "apprange"))
-    return contains(known, "app-range") ? "app-range"
-           : contains(known, "range")   ? "range"
-                                        : "application";
-  const auto near = base::nearest(value, known, 1);
-  return near.empty() ? std::string() : near.front();
+  if (contains(known_values, low)) return low;
+  if (name == "--target-processes") {
+    const bool means_no = low == "0" || low == "no" || low == "none";
+    return means_no ? "application-only" : "all";
+  }
+  if (known_values == std::vector<std::string>{"true", "false"}) {
+    if (is_yes(value)) return "true";
+    return is_boolean(value) ? "false" : "";
+  }
+  const bool means_app_range = low == "app-range" || low == "app_range" || low == "apprange";
+  if (name == "--replay-mode" && means_app_range) {
+    for (const char* mode : {"app-range", "range"})
+      if (contains(known_values, mode)) return mode;
+    return "application";
+  }
+  const auto nearest = base::nearest(value, known_values, 1);
+  return nearest.empty() ? std::string() : nearest.front();
 }
 
 }  // namespace
 
 void invalid(Explaining& about, const std::string& name, const std::string& value,
-             const std::vector<std::string>& known) {
-  const std::string better = likely(name, value, known);
-  about.fail("invalid_value",
-             about.me() + " does not take " + name + " " + base::shell_quote(value) +
-                 (known.empty() ? "" : "; it takes " + base::join(known, ", ")),
-             better.empty() ? "Leave it out: the default suits most programs"
-                            : "Write " + name + " " + better);
+             const std::vector<std::string>& known_values) {
+  const std::string better = likely_value(name, value, known_values);
+  std::string problem = about.me() + " does not take " + name + " " + base::shell_quote(value);
+  if (!known_values.empty()) problem += "; it takes " + base::join(known_values, ", ");
+  std::string hint = "Leave it out: the default suits most programs";
+  if (!better.empty()) hint = "Write " + name + " " + better;
+  about.fail("invalid_value", problem, hint);
   about.line.set(name, better);
 }
 
 namespace {
 
-void number(Explaining& about, const std::string& name, const std::string& value) {
-  const auto parsed = base::to_int(value);
-  if (!parsed) {
+void judge_number(Explaining& about, const std::string& name, const std::string& value) {
+  const auto number = base::to_int(value);
+  constexpr std::string_view kLeaveOut = "Leave it out to profile every launch";
+  if (!number) {
     about.fail("invalid_value", name + " wants a number, not " + base::shell_quote(value),
                "Write a number");
-  } else if (*parsed < 0 || (*parsed == 0 && name == "--launch-count")) {
-    about.fail("invalid_value",
-               name + " " + value +
-                   (*parsed < 0 ? ": a negative number is taken silently" : ": ncu refuses zero"),
-               "Leave it out to profile every launch");
+  } else if (*number < 0) {
+    about.fail("invalid_value", name + " " + value + ": a negative number is taken silently",
+               std::string(kLeaveOut));
+  } else if (*number == 0 && name == "--launch-count") {
+    about.fail("invalid_value", name + " " + value + ": ncu refuses zero", std::string(kLeaveOut));
   } else {
     return;
   }
   about.line.remove(name);
 }
 
-void nsys_trace(Explaining& about) {
+void judge_nsys_trace(Explaining& about) {
   CommandLine& line = about.line;
   const Argument* trace = line.find("--trace");
   if (!trace || !trace->value || trace->value->expands) return;
-  const auto& known = about.listed("--trace");
-  if (known.empty()) return;
+  const auto& known_values = about.listed("--trace");
+  if (known_values.empty()) return;
   std::vector<std::string> kept, wrong;
   for (const std::string_view part : base::split(trace->value->text, ',')) {
-    std::string api(part);
-    // `=nvtx` of `-t=nvtx` is another cause; a blank within quotes is this one.
-    if (api.empty() || contains(known, api)) {
-      if (!api.empty()) kept.push_back(api);
+    const std::string api(part);
+    if (api.empty()) continue;
+    // `=nvtx` of `-t=nvtx` is another mistake; a blank within quotes is this one.
+    if (contains(known_values, api)) {
+      kept.push_back(api);
       continue;
     }
     wrong.push_back(api);
     const std::string trimmed(base::trim(api));
-    const std::string better =
-        trimmed == "python" ? std::string() : likely("--trace", trimmed, known);
+    std::string better;
+    if (trimmed != "python") better = likely_value("--trace", trimmed, known_values);
     if (!better.empty() && !contains(kept, better)) kept.push_back(better);
   }
   if (wrong.empty()) return;
+  const std::string value = base::join(kept, ",");
   about.fail("invalid_value",
              about.me() + " cannot trace " + base::shell_quote(base::join(wrong, ", ")) +
-                 "; it takes " + base::join(known, ", "),
-             kept.empty() ? "Leave --trace out" : "Write --trace=" + base::join(kept, ","));
-  line.set("--trace", base::join(kept, ","));
+                 "; it takes " + base::join(known_values, ", "),
+             kept.empty() ? "Leave --trace out" : "Write --trace=" + value);
+  line.set("--trace", value);
 }
 
-void nsys_values(Explaining& about) {
+/// Is the value one that the help lists, or the "cpu" of --sample, which 2022.4.2 takes as the old
+/// name of process-tree?
+bool is_listed(const Explaining& about, const std::string& name, const std::string& value) {
+  const std::vector<std::string>& listed = about.listed(name);
+  return listed.empty() || contains(listed, value) || value == "cpu";
+}
+
+/// Values with several parts, of which the help lists none.
+void nsys_compound_values(Explaining& about) {
   CommandLine& line = about.line;
-  nsys_trace(about);
-  for (const Argument& each : std::vector<Argument>(line.arguments)) {
-    if (!each.value || each.value->expands) continue;
-    const std::string& value = each.value->text;
-    // nsys takes true and false alone: `Illegal --stats argument: yes`.
-    if (has_trait("nsys", each.name, Option::kYesNo) && value != "true" && value != "false")
-      invalid(about, each.name, value, {"true", "false"});
-    // "cpu" is the old name of process-tree, which 2022.4.2 takes and does not list.
-    else if (each.name != "--trace" && has_trait("nsys", each.name, Option::kListed) &&
-             !about.listed(each.name).empty() && !contains(about.listed(each.name), value) &&
-             value != "cpu")
-      invalid(about, each.name, value, about.listed(each.name));
-  }
-  // Values with parts of their own, which the help does not list.
-  const std::pair<const char*, std::vector<std::string>> kHeads[] = {
+  const std::pair<const char*, std::vector<std::string>> kFirstParts[] = {
       {"--cuda-graph-trace", {"graph", "node"}},
       {"--capture-range-end", {"none", "stop", "stop-shutdown", "repeat", "repeat-shutdown"}},
       {"--kill", {"none", "sigkill", "sigterm"}}};
-  for (const auto& [name, known] : kHeads) {
-    const Argument* found = line.find(name);
-    if (!found || !found->value || found->value->expands) continue;
-    const std::string value = line.value(name), head = value.substr(0, value.find(':'));
-    const bool signal = std::string_view(name) == "--kill" && base::to_uint(value);
-    if (!contains(known, head) && !signal) invalid(about, name, value, known);
+  for (const auto& [name, first_parts] : kFirstParts) {
+    const Argument* argument = line.find(name);
+    if (!argument || !argument->value || argument->value->expands) continue;
+    const std::string value = line.value(name);
+    const bool is_signal = std::string_view(name) == "--kill" && base::to_uint(value);
+    const bool is_known = contains(first_parts, value.substr(0, value.find(':')));
+    if (!is_known && !is_signal) invalid(about, name, value, first_parts);
     if (value != "repeat-shutdown") continue;
     about.fail("invalid_value", "--capture-range-end=repeat-shutdown lacks the number of captures",
                "Write repeat-shutdown:N, or repeat for all");
@@ -332,17 +382,37 @@ void nsys_values(Explaining& about) {
   }
 }
 
+void judge_nsys_values(Explaining& about) {
+  CommandLine& line = about.line;
+  judge_nsys_trace(about);
+  for (const Argument& argument : std::vector<Argument>(line.arguments)) {
+    if (!argument.value || argument.value->expands) continue;
+    const std::string& name = argument.name;
+    const std::string& value = argument.value->text;
+    // nsys takes only true and false: `Illegal --stats argument: yes`.
+    const bool is_true_or_false = value == "true" || value == "false";
+    if (has_trait("nsys", name, Option::kYesNo) && !is_true_or_false) {
+      invalid(about, name, value, {"true", "false"});
+      continue;
+    }
+    const bool lists_values = name != "--trace" && has_trait("nsys", name, Option::kListed);
+    if (lists_values && !is_listed(about, name, value))
+      invalid(about, name, value, about.listed(name));
+  }
+  nsys_compound_values(about);
+}
+
 // `-t=nvtx`: the value is "=nvtx".
 void equals_behind_letter(Explaining& about) {
-  for (Argument& each : about.line.arguments) {
-    if (!each.joined || !each.value || each.written.starts_with("--") ||
-        !each.value->text.starts_with('='))
-      continue;
-    const std::string value = each.value->text.substr(1);
-    about.fail("equals_behind_letter", each.shown() + " gives the value '" + each.value->text + "'",
-               "Write " + each.written + " " + base::shell_quote(value));
-    each.value = literal(value);
-    each.joined = false;
+  for (Argument& argument : about.line.arguments) {
+    if (!argument.joined || !argument.value || argument.written.starts_with("--")) continue;
+    if (!argument.value->text.starts_with('=')) continue;
+    const std::string value = argument.value->text.substr(1);
+    about.fail("equals_behind_letter",
+               argument.shown() + " gives the value '" + argument.value->text + "'",
+               "Write " + argument.written + " " + base::shell_quote(value));
+    argument.value = literal(value);
+    argument.joined = false;
   }
 }
 
@@ -350,15 +420,15 @@ void equals_behind_letter(Explaining& about) {
 
 void judge_ncu_values(Explaining& about) {
   CommandLine& line = about.line;
-  for (const Argument& each : std::vector<Argument>(line.arguments)) {
-    const Option* row = find_option("ncu", each.name);
-    if (!each.value || each.value->expands || !row) continue;
-    const std::string &name = each.name, value = each.value->text;
-    const auto& known = about.listed(name);
+  for (const Argument& argument : std::vector<Argument>(line.arguments)) {
+    const Option* row = find_option("ncu", argument.name);
+    if (!argument.value || argument.value->expands || !row) continue;
+    const std::string &name = argument.name, value = argument.value->text;
+    const std::vector<std::string>& listed = about.listed(name);
     if (row->is(Option::kYesNo) && !is_boolean(value)) {
       invalid(about, name, value, {"yes", "no"});
     } else if (row->is(Option::kNumber)) {
-      number(about, name, value);
+      judge_number(about, name, value);
     } else if (row->key == "warp_sampling_interval") {
       if (value == "auto" || base::to_uint(value).value_or(32) <= 31) continue;
       about.fail("invalid_value",
@@ -366,16 +436,16 @@ void judge_ncu_values(Explaining& about) {
                  "Leave it out: the default suits most programs");
       line.remove(name);
     } else if (name == "--target-processes" && !about.can) {
-      if (value != "all" && value != "application-only")
-        invalid(about, name, value, {"application-only", "all"});
-    } else if (row->is(Option::kListed) && !known.empty()) {
-      // The help of 2024.1.1 and newer leaves per-nvtx out, which they take.
-      for (const std::string_view part :
-           row->is(Option::kList) ? base::split(value, ',') : std::vector{std::string_view(value)})
-        if (!contains(known, part) && part != "per-nvtx") {
-          invalid(about, name, value, known);
-          break;
-        }
+      const bool is_known = value == "all" || value == "application-only";
+      if (!is_known) invalid(about, name, value, {"application-only", "all"});
+    } else if (row->is(Option::kListed) && !listed.empty()) {
+      std::vector<std::string_view> parts = {value};
+      if (row->is(Option::kList)) parts = base::split(value, ',');
+      // The help of 2024.1.1 and newer omits per-nvtx, which they take.
+      const bool has_unlisted = std::ranges::any_of(parts, [&](std::string_view part) {
+        return !contains(listed, part) && part != "per-nvtx";
+      });
+      if (has_unlisted) invalid(about, name, value, listed);
     }
   }
 }
@@ -383,11 +453,11 @@ void judge_ncu_values(Explaining& about) {
 void judge_options(Explaining& about) {
   equals_behind_letter(about);
   if (about.line.tool == "ncu" || about.line.verb == "profile") unknown_options(about);
-  repetition(about);
+  repeated_options(about);
   if (about.line.tool == "ncu")
     judge_ncu_values(about);
   else
-    nsys_values(about);
+    judge_nsys_values(about);
 }
 
 }  // namespace rangescope::collect::command
