@@ -33,16 +33,15 @@ void write_value_rows(const CsvSubject& subject, const ComparedValue& value,
                       const model::Comparison& comparison, Sink& sink) {
   for (std::size_t side = 1; side < value.values.size(); ++side) {
     const Change& change = value.changes[side - 1];
-    const bool has_difference = value.values[0] && value.values[side];
+    std::optional<double> difference;
+    if (value.values[0] && value.values[side]) difference = change.difference;
     csv_row(sink, {subject.kind, csv_field(subject.domain), csv_field(subject.path),
                    csv_field(value.tag), value.unit, value.per_occurrence ? "true" : "false",
                    csv_field(comparison.sides[side].label), csv_number(subject.counts[0]),
                    csv_number(subject.counts[side]), csv_number(value.values[0]),
-                   csv_number(value.values[side]),
-                   csv_number(has_difference ? std::optional(change.difference) : std::nullopt),
-                   csv_number(change.ratio), csv_number(change.low), csv_number(change.high),
-                   csv_number(change.p), std::string(model::standing_name(change.standing)),
-                   csv_field(change.why)});
+                   csv_number(value.values[side]), csv_number(difference), csv_number(change.ratio),
+                   csv_number(change.low), csv_number(change.high), csv_number(change.p),
+                   std::string(model::standing_name(change.standing)), csv_field(change.why)});
   }
 }
 

@@ -60,11 +60,12 @@ std::string labels(const model::Report& report, const model::Region& region) {
     if (!path.empty()) path += " > ";
     path += name;
   }
-  const auto pid = pid_of(report, region.process);
+  std::string process, thread;
+  if (const auto pid = pid_of(report, region.process)) process = std::to_string(*pid);
+  if (region.thread) thread = std::to_string(*region.thread);
   return fmt::format(R"(path="{}",domain="{}",kind="{}",process="{}",thread="{}")",
-                     label_value(path), label_value(region.domain), kind_name(region.kind),
-                     pid ? std::to_string(*pid) : "",
-                     region.thread ? std::to_string(*region.thread) : "");
+                     label_value(path), label_value(region.domain), kind_name(region.kind), process,
+                     thread);
 }
 
 /// The upper bound of a bin in seconds, in OpenMetrics' form: "0.001", "10.0", "+Inf".
