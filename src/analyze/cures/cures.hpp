@@ -18,7 +18,7 @@ namespace rangescope::analyze::cures {
 struct Limits {
   /// Twenty replays of a million operations take seconds.
   std::size_t most_operations = 500'000;
-  std::size_t operations_of_part = 250'000;  ///< of a session that has more
+  std::size_t operations_of_part = 100'000;  ///< of a session that has more
 };
 
 /// Adds them to the report's verdict, for `judge` to put in its place: the one that saves most

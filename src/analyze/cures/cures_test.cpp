@@ -112,10 +112,15 @@ const Program kPrograms[] = {
      }},
     {"loop_over_samples",
      [](Steps& s) {
-       repeat(16, [&] {
+       const auto read = [&] {
          s.copy(kDeviceToHost, 8, kUs);
          s.wait();
+       };
+       repeat(8, [&] {
+         read();
          s.kernel(kAdd, 2 * kUs, kSmall);
+         repeat(3, read);  // two samples, one of them without a kernel
+         s.kernel(kTanh, 2 * kUs, kSmall);
        });
      },
      [](Steps& s) {

@@ -62,7 +62,7 @@ enum class List : std::uint8_t { kOptimizer, kZeroing, kClipping, kOther };
 /// Calls that launched the kernels, and what their thread did in front of them.
 Ids launching_operations(const Recording& recording, const Repetition& run) {
   Ids operations;
-  for (const Id kernel : run.works) {
+  for (const Id kernel : run.kernels) {
     const Id call = replay::launch_of(recording.graph(), kernel);
     if (call == model::kNone) continue;
     operations.push_back(call);
@@ -84,7 +84,7 @@ bool is_launched_by_optimizer(const Recording& recording, Findings& findings,
 
 List list_of(const Recording& recording, Findings& findings, const Repetition& run) {
   bool all_fill = true;
-  for (const Id kernel : run.works.first(run.pattern)) {
+  for (const Id kernel : run.kernels.first(run.pattern)) {
     const bool is_of_adam =
         recording.is_named(kernel, "addcdiv") || recording.is_named(kernel, "addcmul");
     if (is_of_adam) return List::kOptimizer;
@@ -98,15 +98,15 @@ List list_of(const Recording& recording, Findings& findings, const Repetition& r
 /// Each kernel of the pattern as one over all tensors; an optimizer as one altogether.
 void fuse_run(const Recording& recording, const Repetition& run, List list, Remedy& remedy) {
   if (list == List::kOptimizer) {
-    const Ids all(run.works.begin(), run.works.end());
+    const Ids all(run.kernels.begin(), run.kernels.end());
     const double one_ns = kFusedOptimizer * together_ns(recording, all);
     remedy.fused.push_back({all, static_cast<std::int64_t>(one_ns)});
     return;
   }
   for (std::size_t phase = 0; phase < run.pattern; ++phase) {
     Ids same;
-    for (std::size_t index = phase; index < run.works.size(); index += run.pattern)
-      same.push_back(run.works[index]);
+    for (std::size_t index = phase; index < run.kernels.size(); index += run.pattern)
+      same.push_back(run.kernels[index]);
     const double one_ns = together_ns(recording, same);
     remedy.fused.push_back({std::move(same), static_cast<std::int64_t>(one_ns)});
   }
@@ -137,8 +137,8 @@ void find_tensor_by_tensor(const Recording& recording, Findings& findings) {
         before = joined(list_of(recording, findings, run), before);
         const auto list = static_cast<std::size_t>(before);
         fuse_run(recording, run, before, candidates[list].remedy);
-        kernels[list] += run.works.size();
-        findings.claim({run.works.begin(), run.works.end()});
+        kernels[list] += run.kernels.size();
+        findings.claim({run.kernels.begin(), run.kernels.end()});
       }
     }
   }
@@ -170,7 +170,7 @@ void find_products_one_by_one(const Recording& recording, Findings& findings) {
                   is_small(work) && recording.duration_ns(work) <= kSmallKernel_ns;
          })) {
       for (const Repetition& run : repetitions_in(recording, segment)) {
-        const Ids all(run.works.begin(), run.works.end());
+        const Ids all(run.kernels.begin(), run.kernels.end());
         double shared_ns = 0;
         for (const Id product : all)
           shared_ns += recording.room(product) * recording.duration_ns(product);

@@ -41,27 +41,53 @@ std::vector<Ids> small_works_in_a_row(const Recording& recording, const Findings
   return rows;
 }
 
-/// A pattern with a kernel and a value that the thread waits for.
-bool is_loop_over_samples(const Recording& recording, const Instance& instance,
-                          const Repetition& repetition) {
-  if (repetition.works.size() < kFewestSamples * repetition.pattern) return false;
-  const auto pattern = repetition.works.first(repetition.pattern);
-  Ids values;
-  for (const Id work : pattern) {
-    if (is_value_to_host(recording, work)) values.push_back(work);
+/// Values that are read, and the kernels and memsets behind them: one sample, works by index.
+struct Sample {
+  std::size_t first = 0, end = 0;
+};
+
+/// Each begins with the first value behind a kernel.
+std::vector<Sample> samples_in(const Recording& recording, const Ids& row) {
+  std::vector<Sample> samples;
+  bool is_behind_kernel = true;
+  for (std::size_t index = 0; index < row.size(); ++index) {
+    const bool is_value = is_value_to_host(recording, row[index]);
+    if (is_value && is_behind_kernel) {
+      if (!samples.empty()) samples.back().end = index;
+      samples.push_back({index, row.size()});
+    }
+    is_behind_kernel = !is_value;
   }
-  const bool has_kernel =
-      std::ranges::any_of(pattern, [&](Id work) { return recording.is_kernel(work); });
-  return has_kernel && !recording.waits_behind(instance, values).empty();
+  const bool ends_with_value = !row.empty() && is_value_to_host(recording, row.back());
+  if (ends_with_value && !samples.empty()) samples.pop_back();
+  return samples;
+}
+
+Ids values_of(const Recording& recording, const Ids& row, const Sample& sample) {
+  Ids values;
+  for (std::size_t index = sample.first; index < sample.end; ++index) {
+    if (is_value_to_host(recording, row[index])) values.push_back(row[index]);
+  }
+  return values;
+}
+
+bool is_loop_over_samples(const Recording& recording, const Instance& instance, const Ids& row,
+                          const std::vector<Sample>& samples) {
+  if (samples.size() < kFewestSamples) return false;
+  const bool are_short = std::ranges::all_of(
+      samples, [](const Sample& sample) { return sample.end - sample.first <= kLongestPattern; });
+  const Ids values = values_of(recording, row, samples.front());
+  return are_short && !recording.waits_behind(instance, values).empty();
 }
 
 /// All that the thread does for the samples behind the first one.
-Ids operations_behind_first(const Recording& recording, const Instance& instance,
-                            const Repetition& repetition) {
-  const Id first = replay::launch_of(recording.graph(), repetition.works[repetition.pattern - 1]);
-  const Id last = replay::launch_of(recording.graph(), repetition.works.back());
-  Ids operations(repetition.works.begin() + static_cast<std::ptrdiff_t>(repetition.pattern),
-                 repetition.works.end());
+Ids operations_behind_first(const Recording& recording, const Instance& instance, const Ids& row,
+                            const std::vector<Sample>& samples) {
+  const std::size_t begin = samples.front().end, end = samples.back().end;
+  Ids operations(row.begin() + static_cast<std::ptrdiff_t>(begin),
+                 row.begin() + static_cast<std::ptrdiff_t>(end));
+  const Id first = replay::launch_of(recording.graph(), row[begin - 1]);
+  const Id last = replay::launch_of(recording.graph(), row[end - 1]);
   if (first == model::kNone || last == model::kNone) return operations;
   for (const Id id : recording.operations_of(instance, recording.operation(first).lane)) {
     if (id > first && id <= last) operations.push_back(id);
@@ -70,12 +96,9 @@ Ids operations_behind_first(const Recording& recording, const Instance& instance
 }
 
 /// The values of the first sample, and the waits for them: nothing needs them on the CPU then.
-Ids values_of_first(const Recording& recording, const Instance& instance,
-                    const Repetition& repetition) {
-  Ids values;
-  for (const Id work : repetition.works.first(repetition.pattern)) {
-    if (is_value_to_host(recording, work)) values.push_back(work);
-  }
+Ids values_of_first(const Recording& recording, const Instance& instance, const Ids& row,
+                    const Sample& sample) {
+  Ids values = values_of(recording, row, sample);
   append(values, recording.waits_behind(instance, values));
   return values;
 }
@@ -85,24 +108,23 @@ Ids values_of_first(const Recording& recording, const Instance& instance,
 void find_sample_loops(const Recording& recording, Findings& findings) {
   if (!recording.has_steps()) return;
   Candidate candidate{"loop_over_samples", "", {}, {}, {}};
-  std::size_t samples = 0;
+  std::size_t count = 0;
   for (const Instance& instance : recording.instances()) {
     for (const Ids& row : small_works_in_a_row(recording, findings, instance)) {
-      for (const Repetition& repetition : repetitions_in(recording, row)) {
-        if (!is_loop_over_samples(recording, instance, repetition)) continue;
-        samples += repetition.works.size() / repetition.pattern;
-        append(candidate.remedy.removed, values_of_first(recording, instance, repetition));
-        append(candidate.remedy.removed, operations_behind_first(recording, instance, repetition));
-      }
+      const std::vector<Sample> samples = samples_in(recording, row);
+      if (!is_loop_over_samples(recording, instance, row, samples)) continue;
+      count += samples.size();
+      append(candidate.remedy.removed, values_of_first(recording, instance, row, samples.front()));
+      append(candidate.remedy.removed, operations_behind_first(recording, instance, row, samples));
     }
   }
-  if (samples == 0) return;
+  if (count == 0) return;
   findings.claim(candidate.remedy.removed);
   candidate.observation =
       fmt::format("a loop launches small kernels and reads a value for each of {}",
-                  count_text(recording, samples, "samples"));
-  candidate.evidence = {{"samples", static_cast<double>(samples)},
-                        {"samples_per_instance", per_instance(recording, samples)}};
+                  count_text(recording, count, "samples"));
+  candidate.evidence = {{"samples", static_cast<double>(count)},
+                        {"samples_per_instance", per_instance(recording, count)}};
   findings.add(std::move(candidate));
 }
 
