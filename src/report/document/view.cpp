@@ -235,8 +235,8 @@ class DefaultColumns {
     columns_.push_back(std::move(*column));
   }
 
-  /// Is the column an amount per instance, next to columns with totals of the region? Amounts of
-  /// one instance and of all never share a column: cell() leaves the latter out.
+  /// Are the column's values amounts of one instance? Other columns are totals of the region, so
+  /// its title has to say so. cell() omits amounts of all instances from such a column.
   [[nodiscard]] bool is_per_instance(const ColumnView& column, const std::string& name) const {
     constexpr std::string_view kAmounts[] = {"ns", "byte", "FLOP", "count", "J"};
     if (std::ranges::find(kAmounts, column.unit) == std::end(kAmounts)) return false;

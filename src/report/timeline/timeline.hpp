@@ -53,7 +53,7 @@ class Timeline {
   [[nodiscard]] std::uint32_t lane_of_thread(std::uint32_t thread) const {
     return thread < lane_of_thread_.size() ? lane_of_thread_[thread] : model::kNone;
   }
-  /// Every item of a lane by start time.
+  /// Calls `visit` with every item of the lane, in order of their start.
   void each(const TimelineLane& lane, const std::function<void(const TimelineItem&)>& visit) const;
 
   /// "thread 12 worker", "GPU 0 stream 7"
