@@ -7,27 +7,8 @@ import json
 import os
 import shutil
 
-import commands
-from commands import cases
-
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
-ZOO = os.path.join(GOLDEN, "nsys", "zoo.sqlite")
-NESTED = os.path.join(GOLDEN, "ncu", "k_nested.ncu-repz")
-
-
-class Files(commands.InAFolder):
-    def report(self, *words):
-        done = self.tool("report", *words, "-f", "json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        return self.path(name)
+from commands import VICTIM, cases
+from files import GOLDEN, NESTED, ZOO, Files
 
 
 class Order(Files):
@@ -49,7 +30,7 @@ class Order(Files):
 
     def test_runs_one_after_the_other(self):
         for name in ("first", "second"):
-            self.assertEqual(self.tool("profile", "-q", f"run.dir={name}", "--", commands.VICTIM).returncode, 0)
+            self.assertEqual(self.tool("profile", "-q", f"run.dir={name}", "--", VICTIM).returncode, 0)
         there, back = self.report("first", "second"), self.report("second", "first")
         self.assertEqual(there["run"], back["run"])
         self.assertEqual(there, back)

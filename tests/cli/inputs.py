@@ -13,16 +13,10 @@ import shutil
 import sqlite3
 import struct
 import subprocess
-import unittest
 
-import commands
-from commands import TOOL, cases
+from commands import TOOL, VICTIM, cases
+from files import DECODE, GOLDEN, NESTED, NODES, ZOO, Files
 
-GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden")
-ZOO = os.path.join(GOLDEN, "nsys", "zoo.sqlite")
-NODES = os.path.join(GOLDEN, "nsys", "zoo_graphnode.sqlite")  # with the kernels of graphs
-NESTED = os.path.join(GOLDEN, "ncu", "k_nested.ncu-repz")
-DECODE = os.path.join(GOLDEN, "ncu", "k_decode.ncu-repz")
 with open(os.path.join(GOLDEN, "nsys", "zoo_truth.json"), encoding="utf-8") as f:
     TRUTH = json.load(f)
 
@@ -30,21 +24,6 @@ with open(os.path.join(GOLDEN, "nsys", "zoo_truth.json"), encoding="utf-8") as f
 def golden_bytes(path):
     with open(path, "rb") as file:
         return file.read()
-
-
-class Files(commands.InAFolder):
-    def report(self, *words, **env):
-        done = self.tool("report", *words, "-f", "json", **env)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, data):
-        with open(self.path(name), "wb") as file:
-            file.write(data)
-        return self.path(name)
 
 
 class Import(Files):
@@ -89,7 +68,7 @@ class Import(Files):
         self.assertTrue(self.report("latest")["regions"])
 
     def test_a_native_capture(self):
-        self.assertEqual(self.tool("profile", "-q", "--", commands.VICTIM).returncode, 0)
+        self.assertEqual(self.tool("profile", "-q", "--", VICTIM).returncode, 0)
         native = os.path.join(self.runs()[-1], "native")
         self.assertEqual(self.tool("runs", "import", "--runs", "imported", native).returncode, 0)
         again = self.report("latest", "--root", "imported")
@@ -181,7 +160,7 @@ class RunsOfSeveralTools(Files):
 
     def setUp(self):
         super().setUp()
-        self.assertEqual(self.tool("profile", "-q", "--", commands.VICTIM).returncode, 0)
+        self.assertEqual(self.tool("profile", "-q", "--", VICTIM).returncode, 0)
         self.run_dir = self.runs()[-1]
         for tool, source in (("nsys", ZOO), ("ncu", NESTED)):
             os.mkdir(os.path.join(self.run_dir, tool))
@@ -279,7 +258,7 @@ class Names(Files):
         def paths(*words):
             return {tuple(r["path"]): r["occurrences"] for r in self.report("latest", *words)["regions"]}
 
-        numbered = ("--", commands.VICTIM, "numbered", "25")
+        numbered = ("--", VICTIM, "numbered", "25")
         self.assertEqual(self.tool("profile", "-q", *numbered).returncode, 0)
         self.assertEqual(paths()[("iter 7",)], 1)
         self.assertRegex(self.tool("report", "latest").stdout, r"(?m)^iter # x25 ")  # one row, and 25 regions
@@ -511,7 +490,7 @@ class Hostile(Files):
     def test_nothing_waits_for_what_never_ends(self):
         """Whatever reads a file or walks a folder refuses a link to a pipe, or to what looks like a file and is none."""
         os.mkfifo(self.path("pipe"))
-        self.assertEqual(self.tool("profile", "-q", "run.dir=" + self.path("run"), "--", commands.VICTIM).returncode, 0)
+        self.assertEqual(self.tool("profile", "-q", "run.dir=" + self.path("run"), "--", VICTIM).returncode, 0)
         for target in [self.path("pipe")] + ["/proc/kmsg"] * (os.geteuid() == 0):
             for name in ("one", "one.nsys-rep", "one.csv"):
                 os.symlink(target, self.path(name))

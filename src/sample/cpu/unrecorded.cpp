@@ -2,7 +2,6 @@
 
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -46,15 +45,21 @@ std::uint32_t effective_user(std::uint32_t pid) {
   return ::stat(proc(pid, "").c_str(), &status) == 0 ? status.st_uid : ::geteuid();
 }
 
+/// Reads it piece by piece: somebody may truncate the file meanwhile.
 bool contains_marker(int file) {
   struct stat status {};
-  if (file < 0 || ::fstat(file, &status) != 0 || status.st_size <= 0) return false;
-  const std::size_t bytes = std::min(static_cast<std::size_t>(status.st_size), kMostSearched);
-  void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  if (mapped == MAP_FAILED) return false;
-  const bool found = ::memmem(mapped, bytes, kMarker.data(), kMarker.size()) != nullptr;
-  ::munmap(mapped, bytes);
-  return found;
+  if (file < 0 || ::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  constexpr std::size_t kPiece = 1u << 20;
+  const std::size_t overlap = kMarker.size() - 1;
+  std::string piece(kPiece, '\0');
+  for (std::size_t offset = 0; offset < kMostSearched; offset += kPiece - overlap) {
+    const ssize_t bytes = ::pread(file, piece.data(), piece.size(), static_cast<off_t>(offset));
+    if (bytes <= 0) return false;
+    const std::string_view read(piece.data(), static_cast<std::size_t>(bytes));
+    if (read.find(kMarker) != std::string_view::npos) return true;
+    if (read.size() <= overlap) return false;
+  }
+  return false;
 }
 
 /// An executable without a dynamic linker.
@@ -296,7 +301,7 @@ bool Unrecorded::uses_nvtx(const Program& program) {
     const auto [known, is_new] = searched_libraries_.try_emplace(library, false);
     const bool is_ours = base::file_name(library).starts_with("librangescope");
     if (!is_new || is_ours) return known->second;
-    const int file = ::open(library.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = ::open(library.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     known->second = contains_marker(file);
     if (file >= 0) ::close(file);
     return known->second;
