@@ -162,7 +162,7 @@ TEST(Compose, GroupsNobodyHas) {
   EXPECT_EQ(after({"ncu=compre"}, ""),
             "argument 1: ncu=compre: group 'ncu' has no option 'compre'\nhint: did you mean "
             "'compute' or 'comprehensive'?");
-  EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "10");
+  EXPECT_EQ(after({"~ncu"}, "pipeline.ncu.top_n"), "'10'");
   EXPECT_EQ(after({"ncuu=quick"}, ""),
             "argument 1: ncuu=quick: unknown key 'ncuu'\nhint: did you mean 'ncu'?");
   EXPECT_EQ(after({"run/keep=5"}, ""),
@@ -194,7 +194,7 @@ TEST(Compose, LayersInOrder) {
   EXPECT_EQ(flow(*config, "workload.env"), "{OMP_NUM_THREADS: 4}");
   EXPECT_EQ(flow(*config, "pipeline.ncu.ncu_cli.launch_count"), "7");
   EXPECT_EQ(flow(*config, "pipeline.ncu.ncu_cli.set"), "basic");
-  EXPECT_EQ(flow(*config, "pipeline.ncu.top_n"), "9");
+  EXPECT_EQ(flow(*config, "pipeline.ncu.top_n"), "'9'");
   const auto told = explain(*config, "run.keep");
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(*told,

@@ -78,7 +78,12 @@ bool is_of_others(const model::Session& session, const std::vector<std::uint32_t
   return known && !wanted.empty();
 }
 
-/// Leaves one timeline of each profiled run.
+bool is_native(const Input& input) {
+  const std::vector<model::Source>& sources = input.session.sources;
+  return !sources.empty() && sources.front().maker == model::Maker::kRangescope;
+}
+
+/// Leaves one timeline of each profiled run: of equally good ones the native one.
 void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& notes) {
   std::map<fs::path, std::vector<std::size_t>> seen;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -86,7 +91,9 @@ void choose_timelines(std::vector<Input>& inputs, std::vector<std::string>& note
     if (const fs::path run = profiled_run_of(inputs[i].path); !run.empty()) seen[run].push_back(i);
   }
   std::vector<std::size_t> dropped;
-  for (const auto& [run, all] : seen) {
+  for (auto& [run, all] : seen) {
+    std::stable_partition(all.begin(), all.end(),
+                          [&](std::size_t i) { return is_native(inputs[i]); });
     std::size_t best = all.front();
     for (const std::size_t i : all)
       if (better_timeline(&inputs[best].session, &inputs[i].session) == &inputs[i].session)

@@ -50,7 +50,8 @@ def commands(path, out, formats):
     yield "query", ["query", path, "select count(*) from regions"]
     yield "export", ["export", path, "--to", "sqlite", "-o", f"{out}.sqlite"]
     yield "export --to jsonl", ["export", path, "--to", "jsonl", "--table", "ranges", "-o", f"{out}.rows"]
-    yield "import", ["runs", "import", path, "--runs", f"{out}.runs"]
+    if not os.path.exists(f"{path}/manifest.json"):  # a run is none to import
+        yield "import", ["runs", "import", path, "--runs", f"{out}.runs"]
 
 
 class Group:

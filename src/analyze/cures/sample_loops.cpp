@@ -11,6 +11,8 @@ namespace rangescope::analyze::cures {
 namespace {
 
 constexpr std::size_t kFewestSamples = 16;
+/// Longer stretches between two samples are no part of the loop: a compiler's, a file's.
+constexpr double kLongestStretch_ns = 1'000'000;
 
 /// A product may be a model's, whose next input can need the value.
 bool works_on_elements(Role role) {
@@ -90,7 +92,9 @@ Ids operations_behind_first(const Recording& recording, const Instance& instance
   const Id last = replay::launch_of(recording.graph(), row[end - 1]);
   if (first == model::kNone || last == model::kNone) return operations;
   for (const Id id : recording.operations_of(instance, recording.operation(first).lane)) {
-    if (id > first && id <= last) operations.push_back(id);
+    const bool is_of_loop = recording.operation(id).kind != Kind::kStretch ||
+                            recording.duration_ns(id) <= kLongestStretch_ns;
+    if (id > first && id <= last && is_of_loop) operations.push_back(id);
   }
   return operations;
 }
@@ -118,7 +122,8 @@ void find_sample_loops(const Recording& recording, Findings& findings) {
       append(candidate.remedy.removed, operations_behind_first(recording, instance, row, samples));
     }
   }
-  if (count == 0) return;
+  const std::size_t with_loop = recording.count_instances_with(candidate.remedy.removed);
+  if (2 * with_loop <= recording.instances().size()) return;
   findings.claim(candidate.remedy.removed);
   candidate.observation =
       fmt::format("a loop launches small kernels and reads a value for each of {}",
