@@ -22,9 +22,12 @@
 #include <ctime>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "base/fs.hpp"
 #include "base/text.hpp"
+#include "profile/allocator_code.hpp"
+#include "profile/stack_room.hpp"
 #include "sample/cpu/dump/stopped.hpp"
 #include "wire/names.hpp"
 
@@ -81,6 +84,14 @@ struct Image {
   }
 };
 
+/// "" where it is no library that could be: a process may show us any file.
+std::string read_library(const fs::path& path) {
+  constexpr std::uintmax_t kMostBytes = 256u << 20;
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMostBytes) return {};
+  return base::read_file(path).value_or("");
+}
+
 /// The library of that name whose code is mapped.
 std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names,
                                 bool read = true) {
@@ -90,7 +101,7 @@ std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::st
                               [&](auto name) { return is_named(map.path, name); }))
       return;
     Image image{std::string(map.path), {}, map.start, map.start + map.length};
-    if (read) image.file = base::read_file(proc(pid, "root" + image.path)).value_or("");
+    if (read) image.file = read_library(proc(pid, "root" + image.path));
     const auto* head = image.at<Elf64_Ehdr>(0);
     const bool known = head != nullptr && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 &&
                        head->e_ident[EI_CLASS] == ELFCLASS64;
@@ -155,7 +166,7 @@ std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
   return found;
 }
 
-/// Of a time that a call may take anew: late by so much a program may be at any time.
+/// A call may start over with such a time: any program can be late by that much.
 bool is_short(std::uint32_t pid, std::uint64_t time) {
   timespec wanted{};
   return read_from(pid, time, &wanted, sizeof wanted) && wanted.tv_sec == 0 &&
@@ -200,16 +211,36 @@ bool follows_call(const Image& image, std::uint64_t address) {
   return byte(5) == 0xe8 || indirect(2) || indirect(3) || indirect(4) || indirect(6) || indirect(7);
 }
 
-constexpr std::size_t kRoom = 128 * 1024;  ///< of stack, for dlopen
+constexpr std::size_t kRoom = 128 * 1024;    ///< of stack, for dlopen
+constexpr std::uint64_t kRawCallBytes = 64;  ///< of libc's syscall(), at most
 
 struct Places {
   Image libc, linker;
   std::uint64_t restorer = 0;
+  std::vector<CodeRange> allocator;  ///< that the program has in place of libc's
+  CodeRange raw_call;                ///< syscall()
 };
 
-/// Neither in the dynamic linker nor in a handler of a signal, and with room for a call.
-bool is_free(std::uint32_t pid, std::uint32_t tid, const Waiting& call, const Places& places) {
-  if (!places.libc.holds(call.at)) return false;
+/// In the program's own allocator, as far as the nearest frames show, or in a lock that the program
+/// made itself and that its allocator may use: a wait by syscall().
+bool may_hold_allocator(std::uint32_t pid, const Waiting& call, const Places& places) {
+  if (places.allocator.empty()) return false;
+  if (is_in({places.raw_call}, call.at)) return true;
+  constexpr std::uint64_t kNearest = 16 * 1024;
+  std::array<std::uint64_t, 512> words;
+  for (std::uint64_t address = call.stack & ~7ull, end = address + kNearest; address < end;) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(4096 - address % 4096, end - address);
+    if (!read_from(pid, address, words.data(), bytes)) return false;
+    for (std::size_t index = 0; index < bytes / 8; ++index)
+      if (is_in(places.allocator, words[index])) return true;
+    address += bytes;
+  }
+  return false;
+}
+
+/// Neither in the dynamic linker, nor in the allocator, nor in a handler of a signal.
+bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
+  if (!places.libc.holds(call.at) || may_hold_allocator(pid, call, places)) return false;
   std::array<std::uint64_t, 512> words;
   for (std::uint64_t at = call.stack & ~7ull, left = 1u << 20; left > 0;) {
     const std::uint64_t bytes = std::min<std::uint64_t>(4096 - at % 4096, left);
@@ -221,10 +252,16 @@ bool is_free(std::uint32_t pid, std::uint32_t tid, const Waiting& call, const Pl
     at += bytes;
     left -= bytes;
   }
-  for (std::size_t below = 4096; pid != tid && below <= kRoom;
-       below += 4096)  // the first thread's grows
-    if (!read_from(pid, call.stack - below, words.data(), 8)) return false;
   return true;
+}
+
+/// On its own stack, with room there for a call.
+bool has_room(std::uint32_t pid, std::uint32_t tid, const std::vector<MemoryArea>& areas,
+              const user_regs_struct& registers) {
+  if (pid != tid) return room_of_thread(areas, registers.rsp, registers.fs_base) >= kRoom;
+  rlimit limit{};
+  if (::prlimit(static_cast<pid_t>(pid), RLIMIT_STACK, nullptr, &limit) != 0) return false;
+  return room_of_first_thread(areas, registers.rsp, limit.rlim_cur) >= kRoom;
 }
 
 /// The registers of vectors as a signal's frame has them. Empty where they cannot be.
@@ -258,7 +295,8 @@ std::string vectors_of(pid_t tid) {
   return state;
 }
 
-/// What is left of the call by the kernel, which begins it again itself where nobody comes between.
+/// Sets the registers so that the interrupted call starts over, as the kernel itself would do.
+/// False where it was interrupted for good.
 bool mend_call(user_regs_struct& registers, std::uint64_t number) {
   constexpr std::int64_t kErestartsys = 512, kErestartnointr = 513, kErestartnohand = 514,
                          kRestartBlock = 516;
@@ -273,14 +311,16 @@ bool mend_call(user_regs_struct& registers, std::uint64_t number) {
 }
 
 /// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back.
-/// False: it is as it was.
+/// False: it is as it was. `areas`: the memory of the process.
 bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places,
-            std::uint64_t function, const std::string& text, std::uint64_t second) {
+            const std::vector<MemoryArea>& areas, std::uint64_t function, const std::string& text,
+            std::uint64_t second) {
   user_regs_struct registers{};
   std::uint64_t blocked = 0;
   if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0 || registers.rip != call.at ||
       registers.rsp != call.stack || registers.orig_rax != call.number || registers.cs != 0x33 ||
       ::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0 ||
+      !has_room(pid, static_cast<std::uint32_t>(tid), areas, registers) ||
       !mend_call(registers, call.number))
     return false;
   const std::string vectors = vectors_of(tid);
@@ -347,10 +387,13 @@ base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_
   for (const auto until = Clock::now() + kPatience; Clock::now() < until;) {
     for (const std::uint32_t tid : sample::cpu::threads_of(pid)) {
       const auto call = waiting(pid, tid);
-      if (!call || !begins_again(pid, *call) || !is_free(pid, tid, *call, places)) continue;
+      if (!call || !begins_again(pid, *call) || !is_free(pid, *call, places)) continue;
+      // Of the thread: those of a process whose first thread has ended are empty.
+      const auto maps = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/maps"));
+      const std::vector<MemoryArea> areas = areas_of(maps.value_or(""));
       if (sample::cpu::while_stopped(static_cast<pid_t>(tid), [&] {
-            return is_free(pid, tid, *call, places) &&
-                   divert(pid, static_cast<pid_t>(tid), *call, places, function, text, second);
+            return is_free(pid, *call, places) && divert(pid, static_cast<pid_t>(tid), *call,
+                                                         places, areas, function, text, second);
           }))
         return {};
     }
@@ -366,8 +409,10 @@ base::Result<Places> places_of(std::uint32_t pid) {
   if (!libc || !linker)
     return base::fail(
         refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing));
-  Places places{std::move(*libc), std::move(*linker), 0};
+  Places places{std::move(*libc), std::move(*linker), 0, allocator_code_of(pid), {}};
   places.restorer = restorer_of(places.libc);
+  if (const std::uint64_t raw_call = places.libc.address_of("syscall"); raw_call != 0)
+    places.raw_call = {raw_call, raw_call + kRawCallBytes};
   if (places.restorer == 0 || places.linker.file.empty())
     return base::fail(refused("its libc was replaced on disk since it started, or is unknown here",
                               "Restart it", base::Code::kToolMissing));

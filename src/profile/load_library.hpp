@@ -11,8 +11,9 @@
 // Which thread: one in a call that begins again as if nothing had been (a futex of a condition or
 // semaphore, poll without a limit, a sleep until a time, or poll and sleeps of 0.1 s at most,
 // wait4, a read of a pipe or terminal), made by libc itself, with no function of the dynamic linker
-// and no signal's frame on its stack, and with room below it. What the function needs of locks
-// (malloc, the linker) another thread may hold, and gives back.
+// and no signal's frame on its stack, on its own stack with room below (stack_room.hpp), and not in
+// an allocator of the program (allocator_code.hpp). What the function needs of locks (malloc, the
+// linker) another thread may hold, and gives back.
 #pragma once
 
 #include <filesystem>

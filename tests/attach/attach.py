@@ -487,6 +487,22 @@ class Attach(unittest.TestCase):
         self.assertIn("no thread waited in a system call that can be restarted", told)
 
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
+    def test_threads_without_room_or_in_an_allocator_are_let_be(self):
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
+        programs = {mode: self.start(f"{sys.argv[1]}/attach_corners", mode) for mode in ("coroutine", "deep", "allocator")}
+        tools = {}
+        for mode, program in programs.items():
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            tools[mode] = self.start(TOOL, "attach", program.pid, "--gpu", "on", "--for", "1s", cwd=self.folder, env=self.env, stderr=subprocess.PIPE)
+        for mode, tool in tools.items():
+            with self.subTest(mode):
+                _, told = tool.communicate(timeout=cases.PATIENCE_S)
+                self.assertEqual(tool.returncode, 77, told)
+                self.assertIn("no thread waited in a system call that can be restarted", told)
+                out, _ = programs[mode].communicate(timeout=cases.PATIENCE_S)
+                self.assertEqual((programs[mode].returncode, out), (0, "ok\n"))
+
+    @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_a_program_that_checks_itself_is_whole_with_the_library_in_it(self):
         self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
         self.is_left_whole("--gpu", "on")
