@@ -338,15 +338,24 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   const auto keep = [&](int place, unsigned long long value) {
     saved[place] = static_cast<greg_t>(value);
   };
-  keep(REG_R8, registers.r8), keep(REG_R9, registers.r9), keep(REG_R10, registers.r10),
-      keep(REG_R11, registers.r11);
-  keep(REG_R12, registers.r12), keep(REG_R13, registers.r13), keep(REG_R14, registers.r14),
-      keep(REG_R15, registers.r15);
-  keep(REG_RDI, registers.rdi), keep(REG_RSI, registers.rsi), keep(REG_RBP, registers.rbp),
-      keep(REG_RBX, registers.rbx);
-  keep(REG_RDX, registers.rdx), keep(REG_RAX, registers.rax), keep(REG_RCX, registers.rcx),
-      keep(REG_RSP, registers.rsp);
-  keep(REG_RIP, registers.rip), keep(REG_EFL, registers.eflags);
+  keep(REG_R8, registers.r8);
+  keep(REG_R9, registers.r9);
+  keep(REG_R10, registers.r10);
+  keep(REG_R11, registers.r11);
+  keep(REG_R12, registers.r12);
+  keep(REG_R13, registers.r13);
+  keep(REG_R14, registers.r14);
+  keep(REG_R15, registers.r15);
+  keep(REG_RDI, registers.rdi);
+  keep(REG_RSI, registers.rsi);
+  keep(REG_RBP, registers.rbp);
+  keep(REG_RBX, registers.rbx);
+  keep(REG_RDX, registers.rdx);
+  keep(REG_RAX, registers.rax);
+  keep(REG_RCX, registers.rcx);
+  keep(REG_RSP, registers.rsp);
+  keep(REG_RIP, registers.rip);
+  keep(REG_EFL, registers.eflags);
   keep(REG_CSGSFS, registers.cs | registers.ss << 48);
   context.uc_mcontext.fpregs = reinterpret_cast<fpregset_t>(vectors_at);
   std::memcpy(&context.uc_sigmask, &blocked, sizeof blocked);
