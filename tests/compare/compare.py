@@ -389,7 +389,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(done.returncode, 82)
         self.assertIn("only of nvidia-h100", done.stderr)
         self.assertEqual(self.tool("gate", "-b", path, "same2").returncode, 82)
-        self.assertEqual(self.tool("gate", "-b", path, "--any-machine", "--max-regression", "5%", "same2").returncode, 0)
+        self.assertEqual(self.tool("gate", "-b", path, "--any-machine", "--max-regression", "5%", "--include", "step", "same2").returncode, 0)
         done = self.tool("gate", "-b", "nothing", "same2")
         self.assertEqual(done.returncode, 66, done.stderr)
         self.tool("profile", "-q", "--runs", "failed2", "--", VICTIM, "exit", "3")
