@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include "base/fs.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::base {
@@ -145,6 +146,11 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
     return fail(Code::kNoInput, "no such file", path.string());
   const auto bytes = std::filesystem::file_size(path, error);
   if (error) return fail(Code::kNoInput, "is not a regular file", path.string());
+  // SQLite's own reading waits for what only looks like a file (/proc/kmsg).
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  const std::string head = TRY(read_head(path, kMagic.size()));
+  if (!head.empty() && head != kMagic)
+    return fail(Code::kBadData, "file is not a database", path.string());
   // A write-ahead log or journal beside the file holds a part of it: only then it is not immutable.
   const auto left_over = [&](const char* suffix) {
     const auto size = std::filesystem::file_size(path.string() + suffix, error);

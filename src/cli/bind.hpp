@@ -68,6 +68,9 @@ void bind_json(const Arguments& app, std::string& format);
 struct FormatName {
   std::string_view name, extension;
 };
+/// Without -f and --json the file extension of -o decides; usage where no format has it.
+void choose_format_by_ending(const Arguments& app, const std::vector<FormatName>& formats,
+                             ReportChoice& choice);
 /// -f and --json; without either the file extension of -o decides.
 void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
                  ReportChoice& choice);

@@ -57,7 +57,12 @@ void bind_regions(const Arguments& command, analyze::Options& options) {
   const Arguments app = command.under("Regions");
   app.add_option("--bucket-by", [&options](const std::string&) { options.by_payload = true; });
   app.add_option("--device", options.device);
-  app.add_option("--nest", options.nest);
+  app.add_option("--nest", [&options](const std::string& separator) {
+    if (separator.empty())
+      refuse("--nest", "an empty text separates no levels",
+             "Write what stands between them, '::' or /, or leave --nest out");
+    options.nest = separator;
+  });
   using Fold = std::optional<analyze::FoldNames>;
   app.add_choice("--fold-names", options.fold_names,
                  {{"auto", Fold(analyze::FoldNames::kAuto)},
@@ -92,6 +97,7 @@ base::Result<void> check_analysis(analyze::Options& options) {
   TRY(analyze::parse_useful(options.flops));
   TRY(analyze::parse_what_if(options.what_if));
   TRY(profile::check_ranges(options.ranges));
+  TRY(profile::check_kernels(options.kernels));
   for (const std::string& note : options.ranges.notes) base::detail(base::printable(note));
   return {};
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -13,12 +14,22 @@
 
 namespace rangescope::cli {
 
+/// Narrower tables have no room for names and numbers; 0 is no limit.
+std::size_t width_of(const std::string& text) {
+  constexpr std::int64_t kNarrowest = 32;
+  const auto columns = base::to_int(text);
+  if (!columns || (*columns != 0 && *columns < kNarrowest))
+    refuse("--width", "'" + base::printable(text) + "' is not the width of a table",
+           fmt::format("Write {} or more columns, or 0 for no limit", kNarrowest));
+  return static_cast<std::size_t>(*columns);
+}
+
 void bind_destination(const Arguments& command, ReportChoice& choice) {
   const Arguments app = command.under("Report");
   app.add_option("-o,--output", choice.to);
   app.add_flag("--raw-cells", choice.raw_cells);
   app.add_option("--color", choice.color).one_of({"auto", "always", "never"});
-  app.add_count("--width", choice.width);
+  app.add_option("--width", [&choice](const std::string& text) { choice.width = width_of(text); });
 }
 
 void bind_json(const Arguments& app, std::string& format) {
@@ -37,7 +48,8 @@ void check_ending(const std::string& to, const std::vector<FormatName>& formats)
   std::vector<std::string> known;
   for (const FormatName& format : formats) known.push_back("." + std::string(format.extension));
   refuse("--output", "no format has the file extension '" + base::printable(ending) + "'",
-         "Use one of " + base::join(known, " ") + ", or name the format: -f table");
+         "Use one of " + base::join(known, " ") + ", or name the format: -f " +
+             std::string(formats.front().name));
 }
 
 /// x.trace.json would else be a report in JSON.
@@ -61,13 +73,9 @@ void check_office_ending(const std::string& to) {
   }
 }
 
-void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
-                 ReportChoice& choice) {
-  std::vector<std::string> names;
-  for (const FormatName& format : formats) names.emplace_back(format.name);
-  app.add_option("-f,--format", choice.format).type_name(base::join(names, "|"));
-  bind_json(app, choice.format);
-  app.when_parsed([app, formats, names, &choice] {
+void choose_format_by_ending(const Arguments& app, const std::vector<FormatName>& formats,
+                             ReportChoice& choice) {
+  app.when_parsed([app, formats, &choice] {
     check_office_ending(choice.to);
     if (!app.results("--format").empty() || !app.results("--json").empty()) return;
     check_removed_ending(choice.to);
@@ -80,13 +88,22 @@ void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
     }
     if (longest > 0) return;
     const auto dot = choice.to.rfind('.');
-    const auto named = std::ranges::find(names, choice.to.substr(dot + 1));
-    if (dot != std::string::npos && named != names.end()) {  // x.perfetto
-      choice.format = *named;
+    const auto named = std::ranges::find(formats, choice.to.substr(dot + 1), &FormatName::name);
+    if (dot != std::string::npos && named != formats.end()) {  // x.perfetto
+      choice.format = named->name;
       return;
     }
     check_ending(choice.to, formats);
   });
+}
+
+void bind_format(const Arguments& app, const std::vector<FormatName>& formats,
+                 ReportChoice& choice) {
+  std::vector<std::string> names;
+  for (const FormatName& format : formats) names.emplace_back(format.name);
+  app.add_option("-f,--format", choice.format).type_name(base::join(names, "|"));
+  bind_json(app, choice.format);
+  choose_format_by_ending(app, formats, choice);
 }
 
 /// --columns a,b --columns c

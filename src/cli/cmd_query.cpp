@@ -163,55 +163,58 @@ class Export final : public Subcommand {
   Export() : Subcommand("export") {}
   void options(const Arguments& app) override {
     app.add_option("input", inputs_).required().expected(1, 1000);
-    std::vector<std::pair<std::string, To>> formats = {{"sqlite", {}},
-                                                       {"parquet", {std::nullopt, true}}};
-    for (const auto& [name, format] : report::tables::kRowFormats)
-      if (format != RowFormat::kTable) formats.emplace_back(name, To{format});
-    app.add_choice("-f,--format", to_, formats).required();
-    app.add_option("-o,--output", output_);
-    app.add_flag("--raw-cells", raw_cells_);
+    const std::vector<FormatName> formats = {{"sqlite", "sqlite"}, {"sqlite", "sqlite3"},
+                                             {"sqlite", "db"},     {"csv", "csv"},
+                                             {"jsonl", "jsonl"},   {"parquet", "parquet"}};
+    app.add_option("-f,--format", choice_.format).one_of({"sqlite", "csv", "jsonl", "parquet"});
+    app.add_option("-o,--output", choice_.to);
+    choose_format_by_ending(app, formats, choice_);
+    app.add_flag("--raw-cells", choice_.raw_cells);
     app.add_option("--table", table_).one_of(report::tables::table_names());
     app.add_option("--runs", root_);
     bind_read(app, reading_);
     bind_analyze(app, analysis_);
   }
   [[nodiscard]] base::Result<int> run() override {
-    if (to_.parquet) return parquet();
-    if (!to_.rows && (output_.empty() || output_ == "-"))
+    if (choice_.format.empty())
+      return base::fail(base::Code::kUsage, "the format is not known", "--format",
+                        "Name a file, -o run.sqlite, or a format: -f csv");
+    if (choice_.format == "parquet") return parquet();
+    const bool is_database = choice_.format == "sqlite";
+    const bool has_file = !choice_.to.empty() && choice_.to != "-";
+    if (is_database && !has_file)
       return base::fail(base::Code::kUsage, "a database cannot go to standard output", "--format",
                         "Name a file with -o");
     TRY(check_analysis(analysis_));
-    if (!output_.empty() && output_ != "-") TRY(check_output(output_));
-    if (!to_.rows) {
+    if (has_file) TRY(check_output(choice_.to));
+    if (is_database) {
       const auto one = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
       const auto places = analyze::find_places(one.session, analysis_);
-      const base::Work writing("writing " + base::printable(output_));
-      TRY(report::tables::write_file({one.report, one.session, places}, output_));
+      const base::Work writing("writing " + base::printable(choice_.to));
+      TRY(report::tables::write_file({one.report, one.session, places}, choice_.to));
       return 0;
     }
     const auto database = TRY(sqlite_of(root_, inputs_, analysis_, reading_, true,
                                         [&](std::string_view table) { return table == table_; }));
     auto statement = TRY(database.prepare("select * from " + table_));
-    const ReportChoice choice{.format = to_.rows == RowFormat::kCsv ? "csv" : "jsonl",
-                              .to = output_,
-                              .raw_cells = raw_cells_};
-    TRY(write_to(choice, STDOUT_FILENO, [&](report::Sink& sink, const report::Style&) {
-      return report::tables::print_rows(statement, *to_.rows, sink, 0);
+    const RowFormat rows = choice_.format == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;
+    TRY(write_to(choice_, STDOUT_FILENO, [&](report::Sink& sink, const report::Style&) {
+      return report::tables::print_rows(statement, rows, sink, 0);
     }));
     return 0;
   }
 
  private:
   [[nodiscard]] base::Result<int> parquet() {
-    if (output_.empty() && inputs_.size() > 1) {
-      output_ = inputs_.back();
+    if (choice_.to.empty() && inputs_.size() > 1) {
+      choice_.to = inputs_.back();
       inputs_.pop_back();
     }
-    if (output_.empty() || output_ == "-")
+    if (choice_.to.empty() || choice_.to == "-")
       return base::fail(base::Code::kUsage, "Parquet goes into a folder", "--format",
                         "Name one: -f parquet DIR");
     TRY(check_analysis(analysis_));
-    TRY(report::tables::check_parquet_folder(output_));
+    TRY(report::tables::check_parquet_folder(choice_.to));
     const DuckHere here(analysis_.threads);
     if (!here.duck) return tl::make_unexpected(here.duck.error());
     std::size_t ranks = 0;
@@ -220,26 +223,21 @@ class Export final : public Subcommand {
         [&](const profile::Analyzed& one, const std::string& job,
             std::optional<std::uint32_t> rank) {
           ++ranks;
-          const std::string folder = base::printable(output_);
+          const std::string folder = base::printable(choice_.to);
           const base::Work writing(fmt::format("writing {}, rank {}", folder, ranks));
           return report::tables::write_parquet(
               {one.report, one.session, analyze::find_places(one.session, analysis_)}, {job, rank},
-              *here.duck, output_);
+              *here.duck, choice_.to);
         });
     TRY(written);
-    base::info(base::counted(ranks, "rank") + " in " + output_ + "; ask it: rangescope query " +
-               base::shell_quote(output_) + " SQL");
+    base::info(base::counted(ranks, "rank") + " in " + choice_.to + "; ask it: rangescope query " +
+               base::shell_quote(choice_.to) + " SQL");
     return 0;
   }
 
   std::vector<std::string> inputs_;
-  struct To {
-    std::optional<RowFormat> rows = {};  ///< nothing: all tables
-    bool parquet = false;
-  };
-  To to_;
-  std::string output_, table_ = "regions";
-  bool raw_cells_ = false;
+  ReportChoice choice_{.format = {}};
+  std::string table_ = "regions";
   std::string root_{runs::kDefaultRoot};
   read::Options reading_;
   analyze::Options analysis_;

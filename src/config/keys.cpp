@@ -14,11 +14,13 @@ std::vector<Key> read_keys() {
     while (key.type != KeyType::kAny && type_name(key.type) != type)
       key.type = static_cast<KeyType>(static_cast<int>(key.type) + 1);
     key.free = trust == "free";
+    const auto dots = limits.find("..");
+    if (key.type == KeyType::kDuration && dots != std::string_view::npos)
+      key.min = static_cast<double>(parse_duration(limits.substr(0, dots)).value_or(0));
     if (key.type != KeyType::kInt) {
       key.allowed = limits;
       continue;
     }
-    const auto dots = limits.find("..");
     if (dots == std::string_view::npos) continue;
     key.min = base::to_double(limits.substr(0, dots)).value_or(key.min);
     key.max = base::to_double(limits.substr(dots + 2)).value_or(key.max);

@@ -86,7 +86,11 @@ std::string describe(const Key& key) {
     case KeyType::kInt: return "a whole number" + range();
     case KeyType::kText: return "a text";
     case KeyType::kChoice: return "one of " + base::join(choices(key.allowed), ", ");
-    case KeyType::kDuration: return "a duration (500ms, 30s, 5m, 2h)";
+    case KeyType::kDuration: {
+      const std::string least(key.allowed.substr(0, key.allowed.find("..")));
+      return "a duration " + (least.empty() ? "" : "of at least " + least + " ") +
+             "(500ms, 30s, 5m, 2h)";
+    }
     case KeyType::kSize: return "a size (4096, 512K, 64M, 4G)";
     case KeyType::kList:
       return key.allowed.empty() ? "a list of strings"
@@ -203,9 +207,11 @@ base::Result<void> check(const Key& key, Value& value) {
       value.kind = Kind::kText;
       return check_choice(key, value);
     }
-    case KeyType::kDuration:
-      if (!parse_duration(value.text)) return wrong(key, value);
+    case KeyType::kDuration: {
+      const auto ns = parse_duration(value.text);
+      if (!ns || static_cast<double>(*ns) < key.min) return wrong(key, value);
       return {};
+    }
     case KeyType::kSize:
       if (!parse_size(value.text)) return wrong(key, value);
       return {};

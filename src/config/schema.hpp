@@ -37,8 +37,9 @@ struct Key {
   std::string_view about;  ///< one line
   std::string_view flag =
       {};  ///< "--set": the flag of `rangescope profile` that is an alias of this key
-  std::string_view allowed = {};  ///< kChoice: "a|b|c"; kList: of each item; "" for anything
-  double min = -std::numeric_limits<double>::infinity();
+  /// kChoice: "a|b|c"; kList: of each item; kDuration: "1ms..", its least; "" for anything
+  std::string_view allowed = {};
+  double min = -std::numeric_limits<double>::infinity();  ///< of a duration in nanoseconds
   double max = std::numeric_limits<double>::infinity();
   bool free = false;  ///< a project file of a stranger may set it (config/trust.hpp)
 };

@@ -95,6 +95,7 @@ base::Result<void> prepare(Run& run) {
   auto kernels = TRY(kernels_of(run.config));
   for (const std::string& text : ranges.notes) base::detail(base::printable(text));
   TRY(check_ranges(ranges));
+  TRY(check_kernels(kernels));
   run.args.analysis.ranges = run.ranges = std::move(ranges);
   run.args.analysis.kernels = std::move(kernels);
   return plan_counters(run);

@@ -227,6 +227,24 @@ base::Result<void> check_ranges(const model::RangeSelection& ranges) {
   return {};
 }
 
+base::Result<void> check_kernels(const model::KernelSelection& kernels) {
+  for (const model::KernelPattern& kernel : kernels.include) {
+    const std::string& name = kernel.text();
+    const auto hidden_by = std::ranges::find_if(kernels.exclude, [&](const auto& excluded) {
+      return excluded == kernel || (!kernel.is_regex() && excluded.matches(name, name, name));
+    });
+    if (hidden_by == kernels.exclude.end()) continue;
+    std::string problem = "kernel '" + base::printable(name) + "' is included";
+    if (*hidden_by == kernel)
+      problem += " and excluded";
+    else
+      problem += ", and '" + base::printable(hidden_by->text()) + "' excludes it";
+    return base::fail(base::Code::kUsage, problem, "--kernel, --exclude-kernel",
+                      "Leave one of them out: what is excluded is never shown");
+  }
+  return {};
+}
+
 collect::nsys::Options nsys_options(const config::Config& config) {
   collect::nsys::Options options;
   fill(config, "pipeline.nsys.", collect::option_table("nsys"), options);

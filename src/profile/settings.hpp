@@ -31,6 +31,8 @@ void warn_of_idle_keys(const config::Config& config);
 /// kUsage where a range is included and excluded. `decode|prefill` is one name to every tool and to
 /// us: warns how several are written.
 [[nodiscard]] base::Result<void> check_ranges(const model::RangeSelection& ranges);
+/// kUsage where a kernel is included and excluded.
+[[nodiscard]] base::Result<void> check_kernels(const model::KernelSelection& kernels);
 [[nodiscard]] collect::nsys::Options nsys_options(const config::Config& config);
 [[nodiscard]] collect::ncu::Options ncu_options(const config::Config& config);
 /// Metrics as ncu knows them: a name that is a metric group of conf/metrics becomes the counters

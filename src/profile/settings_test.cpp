@@ -65,6 +65,18 @@ TEST(Ranges, OneThatIsIncludedAndExcludedIsRefused) {
   EXPECT_TRUE(check_ranges(*inner));
 }
 
+TEST(Kernels, OneThatIsIncludedAndExcludedIsRefused) {
+  const auto refusal = [](const char* include, const char* exclude) {
+    const auto checked = check_kernels(*model::KernelSelection::parse({include}, {exclude}));
+    return checked ? std::string() : checked.error().what;
+  };
+  EXPECT_EQ(refusal("gemm", "gemm"), "kernel 'gemm' is included and excluded");
+  EXPECT_EQ(refusal("regex:^g", "regex:^g"), "kernel 'regex:^g' is included and excluded");
+  EXPECT_EQ(refusal("gemm", "regex:^g"), "kernel 'gemm' is included, and 'regex:^g' excludes it");
+  EXPECT_EQ(refusal("regex:^g", "gemm"), "");
+  EXPECT_EQ(refusal("gemm", "softmax"), "");
+}
+
 TEST(Ranges, OneThatAPatternExcludesIsRefused) {
   const auto refusal = [](const char* include, const char* exclude) {
     const auto checked = check_ranges(*model::RangeSelection::parse({include}, {exclude}));

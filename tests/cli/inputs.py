@@ -3,6 +3,7 @@
 
 Usage: inputs.py BIN_DIR. The inputs are those of tests/golden.
 """
+import contextlib
 import csv
 import hashlib
 import io
@@ -330,6 +331,19 @@ class Ask(Files):
                 self.assertEqual([list(o.values()) for o in objects], [list(row) for row in rows], table)
         self.assertGreaterEqual(len(tables), 9)
 
+    def test_the_ending_of_an_exported_file_says_the_format(self):
+        for name, form in (("a.sqlite", "sqlite"), ("a.db", "sqlite"), ("a.csv", "csv"), ("a.jsonl", "jsonl")):
+            for file, options in ((self.path(name), []), (self.path("named"), ["-f", form])):
+                done = self.tool("export", ZOO, *options, "-o", file)
+                self.assertEqual((done.returncode, done.stdout), (0, ""), (name, done.stderr))
+            self.assertEqual(golden_bytes(self.path(name)), golden_bytes(self.path("named")), name)
+            os.unlink(self.path("named"))
+        for options, hint in (([], "-o run.sqlite"), (["-o", self.path("a.xyz")], ".sqlite"), (["-o", self.path("folder")], "-f csv"),
+                              (["-o", self.path("a.parquet"), "-f", "xml"], "one of sqlite")):
+            done = self.tool("export", ZOO, *options)
+            self.assertEqual(done.returncode, 64, (options, done.stderr))
+            self.assertRegex(done.stderr, r"hint: [^\n]*" + re.escape(hint), options)
+
     def test_export_refuses_what_would_lose_data(self):
         mine = shutil.copy(ZOO, self.path("mine.sqlite"))
         self.assertEqual(self.tool("export", mine, "--to", "sqlite", "-o", mine).returncode, 64)
@@ -487,6 +501,11 @@ class Hostile(Files):
         self.refused(self.path("nowhere.sqlite"), 66)
         self.refused("/dev/zero", 66)
 
+    def give_the_kernel_log_a_line(self):
+        """/proc/kmsg gives what it has once: whoever reads it a second time waits."""
+        with contextlib.suppress(OSError), open("/dev/kmsg", "w", encoding="utf-8") as log:
+            log.write("rangescope: a line for tests/cli/inputs.py\n")
+
     def test_nothing_waits_for_what_never_ends(self):
         """Whatever reads a file or walks a folder refuses a link to a pipe, or to what looks like a file and is none."""
         os.mkfifo(self.path("pipe"))
@@ -497,6 +516,8 @@ class Hostile(Files):
                 for words in (["report"], ["runs", "import"], ["query"], ["export", "--to", "csv"], ["compare", ZOO], ["gate", ZOO, "--baseline"],
                               ["report", ZOO, "--flops"]):
                     file = "auto=" * (words[-1] == "--flops") + self.path(name)
+                    if target == "/proc/kmsg":
+                        self.give_the_kernel_log_a_line()
                     done = self.tool(*words, file, *(["select 1"] if words[0] == "query" else []))
                     self.assertIn(done.returncode, (65, 66, 77), (words, target, done.stderr))
                     self.assertIn(self.path(name), done.stderr, (words, target))

@@ -91,6 +91,17 @@ class Readers(unittest.TestCase):
         copies = [verdict for verdict in report["verdict"] if verdict["kind"] == "copies"]
         self.assertEqual([verdict["saves_ns"] for verdict in copies], [10_000_000])
 
+    def test_what_overlaps_is_busy_once(self):
+        for name, kernels, kernel_ns, busy_ns, share in (("two_streams.json", 20, 2_000_000, 1_000_000, "gemm: 50 % of all kernel time, 100.0 % of the run"),
+                                                         ("pdl_overlap.json", 20, 1_000_000, 810_000, "k0: 50 % of all kernel time, 50 % of the run"),
+                                                         ("gpu_annotation.json", 1, 200_000, 200_000, None)):
+            report = self.report(name)
+            gpu = report["regions"][0]["gpu"]
+            self.assertEqual((gpu["kernels"], gpu["kernel_ns"], gpu["busy_ns"]), (kernels, kernel_ns, busy_ns), name)
+            if share:
+                self.assertIn(share, [f"{line['path']}: {line['text'].split(':')[0]}" for line in report["verdict"]], name)
+            self.assertLessEqual(sum(line["saves_ns"] or 0 for line in report["verdict"]), 1_000_000, name)
+
     # Captures of one run: the time between them was not recorded.
 
     def capture_of_zoo(self, name, after_s):

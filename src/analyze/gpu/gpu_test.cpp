@@ -105,6 +105,7 @@ TEST(Gpu, AThreadWithoutRangesInheritsTheOnlyOneOpen) {
   };
   EXPECT_EQ(inherited(PushPopScope::kAuto),
             "1/1 1/1 1/0 1 launch of a thread without ranges is outside ranges 1");
+  EXPECT_NE(analyze(b.session)->notes.at(0).find("--push-pop-scope"), std::string::npos);
   EXPECT_EQ(inherited(PushPopScope::kThread), "0/0 0/0 1/0 2");
   EXPECT_EQ(inherited(PushPopScope::kProcess), "3/3 3/3 2/1 0");
 }

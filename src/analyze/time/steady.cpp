@@ -431,6 +431,7 @@ Occurrences occurrences_of(const Regions& regions, const std::vector<Phase>& pha
   const Session& session = regions.session;
   const Tree& tree = regions.tree;
   Occurrences out;
+  out.far_apart = session.far_apart;
   add_open_times(regions, members, out);
   std::map<std::uint32_t, std::vector<std::uint32_t>>
       by_thread;  // of several regions those that none slowed
@@ -485,6 +486,7 @@ void add_occurrences(const Occurrences& from, bool across, model::Region& region
   PartSums processes, threads;
   for (const auto& [process, ns] : from.of_process) processes.add(process, ns);
   for (const auto& [tid, ns] : from.of_thread) threads.add(tid, ns);
+  if (from.far_apart && processes.count > 1) return;
   region.across = across_of(processes, threads);
 }
 

@@ -46,6 +46,7 @@ struct Occurrences {
   /// For how long any was open: by process, by thread (its tid), and in the run.
   std::map<std::uint32_t, std::int64_t> of_process, of_thread;
   std::int64_t open_ns = 0;
+  bool far_apart = false;  ///< as the session's: its processes are not compared
 
   /// Wall times of a region: where counters slowed some occurrences and that was taken out, of the
   /// others.

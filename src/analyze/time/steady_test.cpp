@@ -171,6 +171,26 @@ TEST(Across, ThreadsAndProcesses) {
   EXPECT_EQ(processes->slowest, 0);
 }
 
+TEST(Across, ProcessesOfRunsFarApartAreNotCompared) {
+  testing::SessionBuilder b;
+  const auto p = b.process(1);
+  const auto t = b.thread(p, 11), u = b.thread(p, 12), v = b.thread(b.process(2), 21);
+  b.range(t, "shared", 0, 100);
+  b.range(v, "shared", 0, 300);
+  b.range(t, "own", 400, 500);
+  b.range(u, "own", 400, 700);
+  const auto parts_of = [&](std::size_t region) -> std::int64_t {
+    const auto across = analyze(b.session)->regions.at(region).across;
+    return across ? across->parts : 0;
+  };
+  ASSERT_EQ(analyze(b.session)->regions.at(1).path.back(), "own");
+  EXPECT_EQ(parts_of(0), 2);
+  EXPECT_EQ(parts_of(1), 2);
+  b.session.far_apart = true;
+  EXPECT_EQ(parts_of(0), 0);
+  EXPECT_EQ(parts_of(1), 2) << "threads of one of the runs";
+}
+
 TEST(OpenTime, CountsWhatIsOpenSideBySideOnce) {
   testing::SessionBuilder b;
   const auto p = b.process(1), q = b.process(2);

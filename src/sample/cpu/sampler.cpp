@@ -292,7 +292,7 @@ std::uint32_t Sampler::python_frame(const PythonCode& code, std::uint32_t line) 
   if (!added) return at->second;
   if (line > 0) lines_out_.item(frame_count_, line);
   python_text_ += at->first.size();
-  frames_out_.item(as_number(FrameKind::kPython), code.name, code.file, code.line);
+  frames_out_.item(as_number(FrameKind::kPython), code.name, redactor_.text(code.file), code.line);
   return frame_count_++;
 }
 
@@ -469,7 +469,7 @@ void Sampler::describe(std::span<const CounterEvent> counters, std::span<const i
 }
 
 // Appends what lies at an address to the copied stack, as far as there is memory.
-void Sampler::read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most) {
+void Sampler::read_stack(std::uint32_t tid, std::uint64_t from, std::size_t most) {
   constexpr std::size_t kPage = 4096;
   std::vector<iovec> pages;  // a page that is not there ends the reading
   for (std::size_t bytes = 0; bytes < most; bytes += pages.back().iov_len)
@@ -479,7 +479,7 @@ void Sampler::read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most
   stack_.resize(before + most);
   const iovec local{stack_.data() + before, most};
   const ssize_t read =
-      ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, pages.data(), pages.size(), 0);
+      ::process_vm_readv(static_cast<pid_t>(tid), &local, 1, pages.data(), pages.size(), 0);
   stack_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
 }
 
@@ -487,7 +487,7 @@ void Sampler::read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most
 // takes more) are far from what runs, and are read as Python's are.
 void Sampler::unwind_further(const Space& space, const Sample& sample) {
   stack_.assign(sample.stack.begin(), sample.stack.end());
-  read_stack(sample.pid, sample.values[kRsp] + stack_.size(), kBeyond);
+  read_stack(sample.tid, sample.values[kRsp] + stack_.size(), kBeyond);
   Sample longer = sample;
   longer.stack = stack_;
   unwind(space, longer, longer_);
@@ -503,7 +503,8 @@ void Sampler::flush() {
   Packer modules;
   for (; modules_written_ < modules_.all().size(); ++modules_written_) {
     const Module& module = *modules_.all()[modules_written_];
-    modules.item(module.path, module.opened() != nullptr ? module.opened()->build_id() : "");
+    const std::string build_id = module.opened() != nullptr ? module.opened()->build_id() : "";
+    modules.item(redactor_.text(module.path), build_id);
   }
   put(wire::cpu::kThreads, threads_out_);
   put(wire::cpu::kCreators, creators_out_);
@@ -550,7 +551,8 @@ void Sampler::finish(std::int64_t now_ns, const std::filesystem::path& cache,
                 static_cast<std::uint32_t>(short_threads_));
   if (throttled_ > 0)
     file_.event(wire::cpu::kThrottled, "", static_cast<std::uint32_t>(throttled_));
-  for (const std::string& why : python_unread_) file_.event(wire::cpu::kPythonUnread, why, 1);
+  for (const std::string& why : python_unread_)
+    file_.event(wire::cpu::kPythonUnread, redactor_.text(why), 1);
   name_frames(cache);
   std::string python;
   for (const std::string& version : python_versions_)
@@ -575,7 +577,9 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
     const auto named = names_of_module(module, addresses, cache, unnamed);
     if (unnamed > 0)
       file_.event(wire::cpu::kBounded,
-                  "naming functions of " + module.path + " exceeds its memory or time limit", 1);
+                  "naming functions of " + redactor_.text(module.path) +
+                      " exceeds its memory or time limit",
+                  1);
     Packer out;
     const auto told = [&] {
       put(wire::cpu::kSymbols, out);
@@ -589,7 +593,7 @@ void Sampler::name_frames(const std::filesystem::path& cache) {
       out.number(name.functions.size());
       for (const Function& function : name.functions) {
         out.text(function.name);
-        out.text(function.file);
+        out.text(redactor_.text(function.file));
         out.number(function.line);
       }
       out.item();

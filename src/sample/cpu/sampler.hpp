@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/redact.hpp"
 #include "sample/blocks.hpp"
 #include "sample/cpu/perf.hpp"
 #include "sample/cpu/python.hpp"
@@ -149,7 +150,7 @@ class Sampler final : public Sink {
   /// as they are where the sample does not tell what it ran.
   void go_back_to_sample(const Sample& sample, Python& python, bool in_time);
   /// The stack's number, of the chains in `unwound_` and `python_`.
-  void read_stack(std::uint32_t pid, std::uint64_t from, std::size_t most);
+  void read_stack(std::uint32_t tid, std::uint64_t from, std::size_t most);
   void unwind_further(const Space& space, const Sample& sample);
   std::uint32_t stack_of(const Process& process);
   void put_process(std::uint32_t pid, const Process& process, std::int64_t at_ns);
@@ -165,6 +166,7 @@ class Sampler final : public Sink {
   void name_frames(const std::filesystem::path& cache);
 
   BlockFile file_;
+  base::Redactor redactor_;  ///< of paths: a folder may have a secret's name
   std::function<void(std::uint32_t pid)> on_exec_;
   [[nodiscard]] bool crowded() const {
     return std::size_t{stack_count_} + frame_count_ >= most_stacks_ || python_text_ >= kMostText;

@@ -127,7 +127,7 @@ void Sampler::chain_of_wait(Thread& waiting, std::uint32_t tid, std::int64_t now
     sample.values[kRip] = waiting.call->place;
   }
   stack_.clear();
-  read_stack(waiting.pid, sample.values[kRsp], kWaitingStack);
+  read_stack(tid, sample.values[kRsp], kWaitingStack);
   sample.stack = stack_;
   sample.chain = {&sample.values[kRip], 1};
   Process& owner = process(waiting.pid);
