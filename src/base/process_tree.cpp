@@ -80,10 +80,16 @@ std::vector<std::string> environment_of(pid_t pid) {
   return out;
 }
 
+std::optional<std::string_view> value_of(std::string_view entry, std::string_view name) {
+  const bool is_of_name =
+      entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
+  if (!is_of_name) return std::nullopt;
+  return entry.substr(name.size() + 1);
+}
+
 std::string value_in(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& entry : environment)
-    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
-      return entry.substr(name.size() + 1);
+    if (const auto value = value_of(entry, name)) return std::string(*value);
   return {};
 }
 

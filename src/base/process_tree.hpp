@@ -36,6 +36,9 @@ struct TreeMember {
 [[nodiscard]] std::vector<TreeMember> process_tree(pid_t root);
 /// "NAME=value" of a process at its start; empty where it may not be looked at by us.
 [[nodiscard]] std::vector<std::string> environment_of(pid_t pid);
+/// The value that such an entry gives to a variable; nothing where it is another's.
+[[nodiscard]] std::optional<std::string_view> value_of(std::string_view entry,
+                                                       std::string_view name);
 /// The value of a variable in such a list; "" for none.
 [[nodiscard]] std::string value_in(const std::vector<std::string>& environment,
                                    std::string_view name);

@@ -1,6 +1,5 @@
 #include "profile/load_library.hpp"
 
-#include <elf.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -24,7 +23,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/elf_file.hpp"
 #include "base/fs.hpp"
+#include "base/process_memory.hpp"
 #include "base/text.hpp"
 #include "profile/allocator_code.hpp"
 #include "profile/stack_room.hpp"
@@ -48,70 +49,34 @@ bool is_named(std::string_view path, std::string_view name) {
 
 /// A library as it lies in a process.
 struct Image {
-  std::string path, file;
+  std::string path;                  ///< as the process sees it
+  fs::path file;                     ///< as we see it
   std::uint64_t begin = 0, end = 0;  ///< of its code
-  std::uint64_t bias = 0;
-  std::size_t code_at = 0, code_bytes = 0, code_address = 0;  ///< in the file
+  std::uint64_t bias = 0;            ///< added to addresses in the file
+  Elf64_Phdr code{};                 ///< where that lies in the file
 
-  template <class T>
-  [[nodiscard]] const T* at(std::uint64_t offset) const {
-    return offset <= file.size() && file.size() - offset >= sizeof(T)
-               ? reinterpret_cast<const T*>(file.data() + offset)
-               : nullptr;
-  }
-  /// 0: it has none.
-  [[nodiscard]] std::uint64_t address_of(std::string_view name) const {
-    const auto* head = at<Elf64_Ehdr>(0);
-    for (unsigned i = 0; head != nullptr && i < head->e_shnum; ++i) {
-      const auto* symbols = at<Elf64_Shdr>(head->e_shoff + i * sizeof(Elf64_Shdr));
-      if (symbols == nullptr || symbols->sh_type != SHT_DYNSYM) continue;
-      const auto* names = at<Elf64_Shdr>(head->e_shoff + symbols->sh_link * sizeof(Elf64_Shdr));
-      for (std::uint64_t from = 0; names != nullptr && from + sizeof(Elf64_Sym) <= symbols->sh_size;
-           from += sizeof(Elf64_Sym)) {
-        const auto* symbol = at<Elf64_Sym>(symbols->sh_offset + from);
-        if (symbol == nullptr) break;
-        const std::uint64_t text = names->sh_offset + symbol->st_name;
-        if (symbol->st_shndx != SHN_UNDEF && text + name.size() < file.size() &&
-            std::string_view(file).substr(text, name.size()) == name &&
-            file[text + name.size()] == '\0')
-          return bias + symbol->st_value;
-      }
-    }
-    return 0;
-  }
   [[nodiscard]] bool holds(std::uint64_t address) const {
     return address >= begin && address < end;
   }
+  /// 0: it has none of that name.
+  [[nodiscard]] std::uint64_t address_of(std::string_view name) const {
+    const auto value = base::ElfFile(file).symbol_value(name);
+    if (!value) return 0;
+    return bias + *value;
+  }
 };
 
-/// "" where it is no library that could be: a process may show us any file.
-std::string read_library(const fs::path& path) {
-  constexpr std::uintmax_t kMostBytes = 256u << 20;
-  std::error_code error;
-  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMostBytes) return {};
-  return base::read_file(path).value_or("");
-}
-
 /// The library of that name whose code is mapped.
-std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names,
-                                bool read = true) {
+std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::string_view> names) {
   std::optional<Image> found;
   sample::cpu::maps_of(pid, [&](const sample::cpu::Mapped& map) {
-    if (found || std::none_of(names.begin(), names.end(),
-                              [&](auto name) { return is_named(map.path, name); }))
-      return;
+    const auto is_map_of = [&](std::string_view name) { return is_named(map.path, name); };
+    if (found || std::ranges::none_of(names, is_map_of)) return;
     Image image{std::string(map.path), {}, map.start, map.start + map.length};
-    if (read) image.file = read_library(proc(pid, "root" + image.path));
-    const auto* head = image.at<Elf64_Ehdr>(0);
-    const bool known = head != nullptr && std::memcmp(head->e_ident, ELFMAG, SELFMAG) == 0 &&
-                       head->e_ident[EI_CLASS] == ELFCLASS64;
-    for (unsigned i = 0; known && i < head->e_phnum; ++i) {
-      const auto* part = image.at<Elf64_Phdr>(head->e_phoff + i * sizeof(Elf64_Phdr));
-      if (part == nullptr || part->p_type != PT_LOAD || (part->p_flags & PF_X) == 0) continue;
-      image.bias = map.start - map.offset + part->p_offset - part->p_vaddr;
-      image.code_at = part->p_offset;
-      image.code_bytes = part->p_filesz;
-      image.code_address = part->p_vaddr;
+    image.file = proc(pid, "root" + image.path);
+    if (const auto segment = base::ElfFile(image.file).code_segment()) {
+      image.code = *segment;
+      image.bias = map.start - map.offset + segment->p_offset - segment->p_vaddr;
     }
     found = std::move(image);
   });
@@ -119,8 +84,8 @@ std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::st
 }
 
 std::string status_of(std::uint32_t pid, std::string_view key) {
-  const auto status = base::read_file(proc(pid, "status"));
-  for (const std::string_view line : base::split(status ? std::string_view(*status) : "", '\n'))
+  const std::string status = base::read_file(proc(pid, "status")).value_or("");
+  for (const std::string_view line : base::split(status, '\n'))
     if (line.starts_with(key)) return std::string(base::trim(line.substr(key.size())));
   return {};
 }
@@ -137,19 +102,22 @@ base::Result<void> refused(const std::string& why, const std::string& hint = {},
 
 #if defined(__x86_64__)
 
-bool read_from(std::uint32_t pid, std::uint64_t address, void* into, std::size_t bytes) {
-  const iovec here{into, bytes}, there{reinterpret_cast<void*>(address), bytes};
-  return ::process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) ==
-         static_cast<ssize_t>(bytes);
-}
+/// A library of which we also read what it executes.
+struct ImageWithCode : Image {
+  std::string bytes;  ///< of its code; "" where the file cannot be read
+
+  explicit ImageWithCode(Image image) : Image(std::move(image)) {
+    constexpr std::uint64_t kMostCode = 256u << 20;
+    bytes = base::ElfFile(file).read(code.p_offset, code.p_filesz, kMostCode);
+  }
+};
 
 /// Where a signal's frame returns to: mov $15,%rax; syscall.
-std::uint64_t restorer_of(const Image& libc) {
+std::uint64_t restorer_of(const ImageWithCode& libc) {
   constexpr std::string_view kCode("\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9);
-  const auto at = std::string_view(libc.file)
-                      .substr(std::min(libc.code_at, libc.file.size()), libc.code_bytes)
-                      .find(kCode);
-  return at == std::string_view::npos ? 0 : libc.bias + libc.code_address + at;
+  const std::size_t found = libc.bytes.find(kCode);
+  if (found == std::string::npos) return 0;
+  return libc.bias + libc.code.p_vaddr + found;
 }
 
 /// A system call that a thread waits in: /proc/N/task/N/syscall.
@@ -169,7 +137,7 @@ std::optional<Waiting> waiting(std::uint32_t pid, std::uint32_t tid) {
 /// A call may start over with such a time: any program can be late by that much.
 bool is_short(std::uint32_t pid, std::uint64_t time) {
   timespec wanted{};
-  return read_from(pid, time, &wanted, sizeof wanted) && wanted.tv_sec == 0 &&
+  return base::read_memory(pid, time, &wanted, sizeof wanted) && wanted.tv_sec == 0 &&
          wanted.tv_nsec <= 100'000'000;
 }
 
@@ -199,11 +167,11 @@ bool begins_again(std::uint32_t pid, const Waiting& call) {
 }
 
 /// Where it returns to from a call, as the bytes before it tell.
-bool follows_call(const Image& image, std::uint64_t address) {
-  const std::uint64_t at = address - image.bias - image.code_address + image.code_at;
-  if (at < 8 || at > image.file.size()) return true;
+bool follows_call(const ImageWithCode& image, std::uint64_t address) {
+  const std::uint64_t in_code = address - image.bias - image.code.p_vaddr;
+  if (in_code < 8 || in_code > image.bytes.size()) return true;
   const auto byte = [&](std::size_t before) {
-    return static_cast<unsigned char>(image.file[at - before]);
+    return static_cast<unsigned char>(image.bytes[in_code - before]);
   };
   const auto indirect = [&](std::size_t before) {
     return byte(before) == 0xff && (byte(before - 1) >> 3 & 7) == 2;
@@ -215,7 +183,7 @@ constexpr std::size_t kRoom = 128 * 1024;    ///< of stack, for dlopen
 constexpr std::uint64_t kRawCallBytes = 64;  ///< of libc's syscall(), at most
 
 struct Places {
-  Image libc, linker;
+  ImageWithCode libc, linker;
   std::uint64_t restorer = 0;
   std::vector<CodeRange> allocator;  ///< that the program has in place of libc's
   CodeRange raw_call;                ///< syscall()
@@ -230,7 +198,7 @@ bool may_hold_allocator(std::uint32_t pid, const Waiting& call, const Places& pl
   std::array<std::uint64_t, 512> words;
   for (std::uint64_t address = call.stack & ~7ull, end = address + kNearest; address < end;) {
     const std::uint64_t bytes = std::min<std::uint64_t>(4096 - address % 4096, end - address);
-    if (!read_from(pid, address, words.data(), bytes)) return false;
+    if (!base::read_memory(pid, address, words.data(), bytes)) return false;
     for (std::size_t index = 0; index < bytes / 8; ++index)
       if (is_in(places.allocator, words[index])) return true;
     address += bytes;
@@ -244,7 +212,7 @@ bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
   std::array<std::uint64_t, 512> words;
   for (std::uint64_t at = call.stack & ~7ull, left = 1u << 20; left > 0;) {
     const std::uint64_t bytes = std::min<std::uint64_t>(4096 - at % 4096, left);
-    if (!read_from(pid, at, words.data(), bytes)) break;
+    if (!base::read_memory(pid, at, words.data(), bytes)) break;
     for (std::size_t i = 0; i < bytes / 8; ++i)
       if (words[i] == places.restorer ||
           (places.linker.holds(words[i]) && follows_call(places.linker, words[i])))
@@ -256,7 +224,7 @@ bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
 }
 
 /// On its own stack, with room there for a call.
-bool has_room(std::uint32_t pid, std::uint32_t tid, const std::vector<MemoryArea>& areas,
+bool has_room(std::uint32_t pid, std::uint32_t tid, const std::vector<base::MemoryArea>& areas,
               const user_regs_struct& registers) {
   if (pid != tid) return room_of_thread(areas, registers.rsp, registers.fs_base) >= kRoom;
   rlimit limit{};
@@ -313,8 +281,8 @@ bool mend_call(user_regs_struct& registers, std::uint64_t number) {
 /// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back.
 /// False: it is as it was. `areas`: the memory of the process.
 bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places,
-            const std::vector<MemoryArea>& areas, std::uint64_t function, const std::string& text,
-            std::uint64_t second) {
+            const std::vector<base::MemoryArea>& areas, std::uint64_t function,
+            const std::string& text, std::uint64_t second) {
   user_regs_struct registers{};
   std::uint64_t blocked = 0;
   if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0 || registers.rip != call.at ||
@@ -399,7 +367,7 @@ base::Result<void> call_in(std::uint32_t pid, const Places& places, std::uint64_
       if (!call || !begins_again(pid, *call) || !is_free(pid, *call, places)) continue;
       // Of the thread: those of a process whose first thread has ended are empty.
       const auto maps = base::read_file(proc(pid, "task/" + std::to_string(tid) + "/maps"));
-      const std::vector<MemoryArea> areas = areas_of(maps.value_or(""));
+      const std::vector<base::MemoryArea> areas = base::areas_of(maps.value_or(""));
       if (sample::cpu::while_stopped(static_cast<pid_t>(tid), [&] {
             return is_free(pid, *call, places) && divert(pid, static_cast<pid_t>(tid), *call,
                                                          places, areas, function, text, second);
@@ -418,11 +386,15 @@ base::Result<Places> places_of(std::uint32_t pid) {
   if (!libc || !linker)
     return base::fail(
         refused("it runs without glibc (static, or another libc)", {}, base::Code::kToolMissing));
-  Places places{std::move(*libc), std::move(*linker), 0, allocator_code_of(pid), {}};
+  Places places{ImageWithCode(std::move(*libc)),
+                ImageWithCode(std::move(*linker)),
+                0,
+                allocator_code_of(pid),
+                {}};
   places.restorer = restorer_of(places.libc);
   if (const std::uint64_t raw_call = places.libc.address_of("syscall"); raw_call != 0)
     places.raw_call = {raw_call, raw_call + kRawCallBytes};
-  if (places.restorer == 0 || places.linker.file.empty())
+  if (places.restorer == 0 || places.linker.bytes.empty())
     return base::fail(refused("its libc was replaced on disk since it started, or is unknown here",
                               "Restart it", base::Code::kToolMissing));
   return places;
@@ -433,7 +405,7 @@ base::Result<Places> places_of(std::uint32_t pid) {
 }  // namespace
 
 bool uses_cuda(std::uint32_t pid) {
-  return find_image(pid, {"libcuda.so"}, false).has_value();
+  return find_image(pid, {"libcuda.so"}).has_value();
 }
 
 #if defined(__x86_64__)
@@ -466,7 +438,7 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
     if (entry.starts_with(std::string(wire::kDir) + "="))
       return refused("rangescope profile already records it",
                      "Ask that run: rangescope ctl " + std::to_string(pid));
-  if (const auto there = find_image(pid, {library.filename().string()}, false);
+  if (const auto there = find_image(pid, {library.filename().string()});
       there && !same_file(proc(pid, "root" + there->path), library))
     return refused("another rangescope's library is in it: " + there->path);
   auto places = places_of(pid);
@@ -483,7 +455,7 @@ base::Result<void> begin_in(const Target& target, const fs::path& library,
   if (settings.size() >= wire::kMostSettings)
     return refused("its settings are longer than " + std::to_string(wire::kMostSettings) +
                    " bytes");
-  if (!find_image(pid, {name}, false)) {
+  if (!find_image(pid, {name})) {
     std::uint64_t load = places.libc.address_of("dlopen");
     if (load == 0)  // glibc before 2.34
       if (const auto dl = find_image(pid, {"libdl.so.2", "libdl-2."}))
@@ -501,7 +473,7 @@ base::Result<void> begin_in(const Target& target, const fs::path& library,
     if (ours && attach == 0)
       return refused("this rangescope was built without CUPTI's headers", {},
                      base::Code::kToolMissing);
-    if (ours && read_from(pid, flag, &loaded, sizeof loaded) && loaded != 0)
+    if (ours && base::read_memory(pid, flag, &loaded, sizeof loaded) && loaded != 0)
       return call_in(pid, places, attach, settings + '\0', 0);
     if (!sample::cpu::still_runs(target)) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -1,10 +1,6 @@
 #include "profile/stack_room.hpp"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-
-#include "base/text.hpp"
 
 namespace rangescope::profile {
 namespace {
@@ -13,6 +9,7 @@ namespace {
 /// (stack_guard_gap, 256 pages).
 constexpr std::uint64_t kGuardGap = 256 * 4096;
 
+using base::MemoryArea;
 using Areas = std::vector<MemoryArea>;
 
 Areas::const_iterator area_with(const Areas& areas, std::uint64_t address) {
@@ -24,25 +21,6 @@ bool is_guard(const MemoryArea& area) {
 }
 
 }  // namespace
-
-std::vector<MemoryArea> areas_of(std::string_view maps) {
-  Areas areas;
-  for (const std::string_view line : base::split(maps, '\n')) {
-    MemoryArea area;
-    char rights[8] = {};
-    int name_at = 0;
-    const std::string text(line);
-    const int fields = std::sscanf(text.c_str(), "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %n",
-                                   &area.begin, &area.end, rights, &name_at);
-    if (fields != 3 || area.end <= area.begin) continue;
-    area.is_readable = rights[0] == 'r';
-    area.is_writable = rights[1] == 'w';
-    area.name = text.substr(std::min(static_cast<std::size_t>(name_at), text.size()));
-    areas.push_back(std::move(area));
-  }
-  std::ranges::sort(areas, {}, &MemoryArea::begin);
-  return areas;
-}
 
 std::uint64_t room_of_first_thread(const Areas& areas, std::uint64_t stack_pointer, rlim_t limit) {
   const auto stack = area_with(areas, stack_pointer);

@@ -8,35 +8,21 @@
 #include <sys/resource.h>
 
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/process_memory.hpp"
+
 namespace rangescope::profile {
-
-/// A line of /proc/PID/maps.
-struct MemoryArea {
-  std::uint64_t begin = 0, end = 0;
-  bool is_readable = false, is_writable = false;
-  std::string name;  ///< "[stack]", a path, or ""
-
-  [[nodiscard]] bool holds(std::uint64_t address) const {
-    return address >= begin && address < end;
-  }
-};
-
-/// By address. Lines that cannot be read are left out.
-[[nodiscard]] std::vector<MemoryArea> areas_of(std::string_view maps);
 
 /// Bytes below the stack pointer that the first thread may use: what is mapped, and what the kernel
 /// adds up to the limit on the stack's size (RLIMIT_STACK) and its distance to the memory below.
 /// 0 where it is on another stack.
-[[nodiscard]] std::uint64_t room_of_first_thread(const std::vector<MemoryArea>& areas,
+[[nodiscard]] std::uint64_t room_of_first_thread(const std::vector<base::MemoryArea>& areas,
                                                  std::uint64_t stack_pointer, rlim_t limit);
 
 /// The same of a thread that glibc made: its descriptor lies at the upper end of its stack, and a
 /// guard without any rights below the lower end.
-[[nodiscard]] std::uint64_t room_of_thread(const std::vector<MemoryArea>& areas,
+[[nodiscard]] std::uint64_t room_of_thread(const std::vector<base::MemoryArea>& areas,
                                            std::uint64_t stack_pointer, std::uint64_t descriptor);
 
 }  // namespace rangescope::profile

@@ -15,7 +15,7 @@ constexpr std::string_view kMaps =
     "what is no line\n";
 
 TEST(StackRoom, LinesOfMapsAreAreas) {
-  const auto areas = areas_of(kMaps);
+  const auto areas = base::areas_of(kMaps);
   ASSERT_EQ(areas.size(), 5u);
   EXPECT_EQ(areas[0].name, "[heap]");
   EXPECT_FALSE(areas[1].is_readable);
@@ -26,7 +26,7 @@ TEST(StackRoom, LinesOfMapsAreAreas) {
 }
 
 TEST(StackRoom, AThreadHasWhatIsAboveItsGuard) {
-  const auto areas = areas_of(kMaps);
+  const auto areas = base::areas_of(kMaps);
   constexpr std::uint64_t kDescriptor = 0x7f0000800700;
   EXPECT_EQ(room_of_thread(areas, 0x7f0000005000, kDescriptor), 0x4000u);
   // On a coroutine's stack: in the heap, or in another thread's memory.
@@ -37,7 +37,7 @@ TEST(StackRoom, AThreadHasWhatIsAboveItsGuard) {
 }
 
 TEST(StackRoom, TheFirstThreadsGrowsToItsLimit) {
-  const auto areas = areas_of(kMaps);
+  const auto areas = base::areas_of(kMaps);
   constexpr std::uint64_t kStack = 0x7ffd10010000, kEnd = 0x7ffd10021000;
   constexpr rlim_t kLimit = 8u << 20;
   EXPECT_EQ(room_of_first_thread(areas, kStack, kLimit), kLimit - (kEnd - kStack));

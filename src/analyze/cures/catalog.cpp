@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "analyze/cures/cures.hpp"
 #include "base/embedded.hpp"
+#include "base/units.hpp"
 
 RANGESCOPE_EMBED(cures_catalog, RANGESCOPE_TSV);
 
@@ -26,20 +28,21 @@ const Cure& cure_of(std::string_view id) {
 }
 
 std::string cures_page() {
-  std::string page = R"(# Cures
+  std::string page = fmt::format(R"(# Cures
 
 For readers of a report whose first lines say what a fix saves: each cure, when it applies, what to
 try, and why. A cure is proposed where the recording shows its pattern; the saving is that of the
 recording's dependence graph, changed and replayed, with its interval. Savings shown together are
 those of all changes made one after the other. A recording that does not replay within 10 % gives
-bounds ("at most"); of one with more than 500,000 calls and works, a part in the middle is replayed,
+bounds ("at most"); of one with more than {} calls and works, a part in the middle is replayed,
 and its savings are scaled to the whole. [Verdicts](verdicts.md) has the other lines.
 
 An *instance* is one step of the loop: a range of the program that occurs again and again. Where a
 range only launches, a step lasts until the next one begins. A program without ranges has steps too,
 where it repeats itself: from one call of its outermost module to the next, or from a kernel behind
 which the same sequence comes again. Its first steps that take more than twice as long are warm-up.
-)";
+)",
+                                 base::format_count(Limits{}.most_operations));
   for (const Cure& cure : catalog()) {
     page +=
         fmt::format("\n## {}\n\n- Try: {}\n- Applies: {}\n- Not: {}\n- Why: {} ([source]({}))\n",

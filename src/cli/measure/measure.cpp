@@ -8,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/fs.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/signals.hpp"
@@ -63,11 +64,7 @@ base::Result<std::vector<std::string>> measure_in_turns(const Words& words, std:
     return base::fail(
         base::Code::kUsage, "--measure takes two commands or more", {},
         "Write: rangescope compare --measure 10 -- ./old --steps 5 :: ./new --steps 5");
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (error)
-    return base::fail(base::Code::kInternal, "rangescope cannot find its own executable",
-                      "/proc/self/exe", {});
+  const std::string self = base::self_path().string();
   const std::string time = fmt::format("{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
   const fs::path folder = fs::path(root) / "measured" / fmt::format("{}-{}", time, ::getpid());
   std::vector<std::string> folders;
@@ -77,7 +74,7 @@ base::Result<std::vector<std::string>> measure_in_turns(const Words& words, std:
     base::detail(fmt::format("turn {} of {}", turn + 1, turns));
     for (std::size_t i = 0; i < commands.size(); ++i) {
       const std::size_t command = turn % 2 == 0 ? i : commands.size() - 1 - i;
-      TRY(profile_once(self.string(), commands[command], folders[command]));
+      TRY(profile_once(self, commands[command], folders[command]));
     }
   }
   return folders;

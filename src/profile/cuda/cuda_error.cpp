@@ -1,20 +1,19 @@
 #include "profile/cuda/cuda_error.hpp"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
+#include "base/elf_file.hpp"
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "read/native/cuda_error.hpp"
@@ -34,33 +33,6 @@ constexpr std::string_view kCudaLibraries[] = {
     "libcublas.so",
     "libcudnn",
 };
-
-template <class T>
-bool read_at(std::ifstream& file, std::uint64_t offset, T* into, std::size_t count) {
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(reinterpret_cast<char*>(into), static_cast<std::streamsize>(count * sizeof(T)));
-  return file.good();
-}
-
-/// Reads the section headers and their names: a few pages of the file.
-bool has_gpu_code(const fs::path& executable) {
-  std::error_code error;
-  if (!fs::is_regular_file(executable, error)) return false;
-  std::ifstream file(executable, std::ios::binary);
-  Elf64_Ehdr head{};
-  if (!read_at(file, 0, &head, 1)) return false;
-  const std::string_view magic(reinterpret_cast<char*>(head.e_ident), SELFMAG);
-  if (magic != ELFMAG) return false;
-  if (head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shstrndx >= head.e_shnum) return false;
-  std::vector<Elf64_Shdr> sections(head.e_shnum);
-  if (!read_at(file, head.e_shoff, sections.data(), sections.size())) return false;
-  constexpr std::uint64_t kMostNames = 1u << 20;
-  std::string names(std::min(kMostNames, sections[head.e_shstrndx].sh_size), '\0');
-  if (!read_at(file, sections[head.e_shstrndx].sh_offset, names.data(), names.size())) return false;
-  return std::ranges::any_of(sections, [&](const Elf64_Shdr& section) {
-    return section.sh_name < names.size() && names.c_str() + section.sh_name == kGpuCodeSection;
-  });
-}
 
 bool has_cuda(const model::Session& session) {
   return !session.devices.empty() || !session.launches.empty() || !session.kernels.empty() ||
@@ -90,7 +62,8 @@ std::set<std::string> executables_of(const std::string& program, const model::Se
 /// The name of the program's executable with GPU code; "" if there is none.
 std::string cuda_executable_of(const std::string& program, const model::Session& session) {
   for (const std::string& executable : executables_of(program, session))
-    if (has_gpu_code(executable)) return std::string(base::file_name(executable));
+    if (base::ElfFile(executable).has_section(kGpuCodeSection))
+      return std::string(base::file_name(executable));
   return {};
 }
 

@@ -1,7 +1,6 @@
 #include "sample/cpu/system_calls.hpp"
 
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/process_memory.hpp"
 #include "sample/cpu/unwind.hpp"
 
 namespace rangescope::sample::cpu {
@@ -169,12 +169,8 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
   auto known = places_.find(key);
   if (known == places_.end()) {
     unsigned char code[kCode];
-    const iovec local{code, sizeof code},
-        remote{reinterpret_cast<void*>(place - sizeof code), sizeof code};
-    if (places_.size() >= kMost ||
-        ::process_vm_readv(static_cast<pid_t>(sample.pid), &local, 1, &remote, 1, 0) !=
-            static_cast<ssize_t>(sizeof code))
-      return call;
+    if (places_.size() >= kMost) return call;
+    if (!base::read_memory(sample.pid, place - sizeof code, code, sizeof code)) return call;
     const long number = number_in_code(code);
     known = places_.emplace(key, number < 0 ? kElsewhere : number).first;
   }

@@ -7,12 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 
 #include "base/fs.hpp"
+#include "base/process_memory.hpp"
 #include "base/process_tree.hpp"
 #include "base/text.hpp"
 
@@ -181,23 +180,14 @@ bool sleeps(std::uint32_t pid, std::uint32_t tid) {
   return thread && (thread->state == 'S' || thread->state == 'D');
 }
 
-// "7f2c1000-7f2c3000 r-xp 00001000 08:01 1234    /usr/lib/libc.so.6"
 void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) {
   const auto text = base::read_file(folder_of(pid) + "/maps");
-  if (!text) return;
-  for (const std::string_view line : base::split(*text, '\n')) {
-    std::uint64_t start = 0, end = 0, offset = 0;
-    char rights[8] = {};
-    int behind = 0;
-    if (std::sscanf(std::string(line).c_str(), "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n",
-                    &start, &end, rights, &offset, &behind) != 4 ||
-        rights[2] != 'x' || end <= start)
-      continue;
-    const std::string_view path =
-        line.substr(std::min(static_cast<std::size_t>(behind), line.size()));
+  for (const base::MemoryArea& area : base::areas_of(text.value_or(""))) {
+    if (!area.is_executable) continue;
     // Memory without a file has this name in the kernel's records.
-    const bool named = path.starts_with('/') || path == "[vdso]";
-    each({pid, start, end - start, offset, named ? path : "//anon", true});
+    const bool is_named = area.name.starts_with('/') || area.name == "[vdso]";
+    const std::string_view path = is_named ? std::string_view(area.name) : "//anon";
+    each({pid, area.begin, area.end - area.begin, area.offset, path, true});
   }
 }
 

@@ -1,9 +1,7 @@
 #include "sample/cpu/unrecorded.hpp"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +9,10 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/elf_file.hpp"
 #include "base/fs.hpp"
+#include "base/process_memory.hpp"
+#include "base/process_tree.hpp"
 #include "base/text.hpp"
 #include "sample/cpu/target.hpp"
 #include "wire/names.hpp"
@@ -30,14 +31,6 @@ constexpr std::string_view kMarker = wire::kNvtxInjection;
 
 std::string proc(std::uint32_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
-}
-
-/// The value of a variable in a block of NAME=VALUE, each ended by a zero byte.
-std::optional<std::string> value_in(std::string_view block, std::string_view name) {
-  for (const std::string_view entry : base::split(block, '\0'))
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
-      return std::string(entry.substr(name.size() + 1));
-  return std::nullopt;
 }
 
 std::uint32_t effective_user(std::uint32_t pid) {
@@ -62,38 +55,11 @@ bool contains_marker(int file) {
   return false;
 }
 
-/// An executable without a dynamic linker.
-bool is_static(int file) {
-  char head[4096] = {};
-  const ssize_t bytes = ::pread(file, head, sizeof head, 0);
-  Elf64_Ehdr header{};
-  if (bytes < static_cast<ssize_t>(sizeof header)) return false;
-  std::memcpy(&header, head, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64)
-    return false;
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    const std::uint64_t at = header.e_phoff + i * sizeof(Elf64_Phdr);
-    if (at + sizeof(Elf64_Phdr) > static_cast<std::uint64_t>(bytes)) return false;
-    Elf64_Phdr segment{};
-    std::memcpy(&segment, head + at, sizeof segment);
-    if (segment.p_type == PT_INTERP) return false;
-  }
-  return true;
-}
-
-template <class T>
-bool read_memory(std::uint32_t pid, std::uint64_t address, T* into, std::size_t count) {
-  const iovec here{into, count * sizeof(T)};
-  const iovec there{reinterpret_cast<void*>(address), count * sizeof(T)};  // NOLINT
-  return ::process_vm_readv(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) ==
-         static_cast<ssize_t>(count * sizeof(T));
-}
-
 /// The bytes of a string, up to its end or that of its page.
 std::string string_at(std::uint32_t pid, std::uint64_t address) {
   char text[4096];
   const std::size_t to_page_end = 4096 - address % 4096;
-  if (!read_memory(pid, address, text, to_page_end)) return {};
+  if (!base::read_memory(pid, address, text, to_page_end)) return {};
   return {text, ::strnlen(text, to_page_end)};
 }
 
@@ -200,7 +166,13 @@ void Unrecorded::read_environment(Program& program, std::int64_t now_ns) {
   const auto environment = base::read_file(proc(program.pid, "environ"));
   if (!environment) return;
   program.knows_environment = !environment->empty() || now_ns - program.started_ns >= kExecuted_ns;
-  program.injection = value_in(*environment, kMarker);
+  program.injection.reset();
+  for (const std::string_view entry : base::split(*environment, '\0')) {
+    const auto value = base::value_of(entry, kMarker);
+    if (!value) continue;
+    program.injection = *value;
+    break;  // as getenv() does
+  }
 }
 
 /// Its executable is not the one that it had: nobody said that it executed another.
@@ -239,15 +211,16 @@ std::optional<std::string> Unrecorded::current_injection(const Program& program,
                                                          const std::vector<MappedFile>& files) {
   const std::uint64_t variables = address_of_environment(program.pid, files);
   std::uint64_t list = 0;
-  if (variables == 0 || !read_memory(program.pid, variables, &list, 1) || list == 0)
+  if (variables == 0 || !base::read_memory(program.pid, variables, &list, sizeof list) || list == 0)
     return std::nullopt;
   constexpr std::size_t kMostVariables = 4096;
   for (std::size_t i = 0; i < kMostVariables; ++i) {
     std::uint64_t address = 0;
-    if (!read_memory(program.pid, list + i * sizeof address, &address, 1)) return std::nullopt;
+    const std::uint64_t entry_at = list + i * sizeof address;
+    if (!base::read_memory(program.pid, entry_at, &address, sizeof address)) return std::nullopt;
     if (address == 0) break;
     const std::string entry = string_at(program.pid, address);
-    if (const auto value = value_in(entry, kMarker)) return value;
+    if (const auto value = base::value_of(entry, kMarker)) return std::string(*value);
   }
   return std::nullopt;
 }
@@ -283,7 +256,7 @@ void Unrecorded::open_executable(Program& program) {
   executable.file = file;
   executable.device = status.st_dev;
   executable.inode = status.st_ino;
-  executable.is_static = is_static(file);
+  executable.is_static = base::ElfFile(::dup(file)).is_static();
   struct stat own {};
   const bool is_rangescope = ::stat("/proc/self/exe", &own) == 0 && own.st_dev == status.st_dev &&
                              own.st_ino == status.st_ino;

@@ -1,9 +1,8 @@
 #include "sample/cpu/dump/holders.hpp"
 
-#include <sys/uio.h>
-
 #include <fstream>
 
+#include "base/process_memory.hpp"
 #include "base/text.hpp"
 
 namespace rangescope::sample::cpu {
@@ -24,10 +23,7 @@ std::uint32_t mutex_owner(std::uint32_t pid, std::uint64_t futex) {
     std::uint32_t count, owner, users;
     std::int32_t kind;
   } mutex{};  // struct __pthread_mutex_s of glibc on x86-64
-  const iovec local{&mutex, sizeof mutex}, remote{reinterpret_cast<void*>(futex), sizeof mutex};
-  if (::process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0) !=
-      static_cast<ssize_t>(sizeof mutex))
-    return 0;
+  if (!base::read_memory(pid, futex, &mutex, sizeof mutex)) return 0;
   return mutex.lock == 2 && mutex.users == 1 ? mutex.owner : 0;
 }
 

@@ -12,14 +12,13 @@
 //   PyCFunctionObject: count, type, m_ml -> {name, ...}, m_self, ...
 //   lockobject, rlockobject: count, type, lock, ...   a semaphore, whose futex is at its begin
 //   PyCodeObject, 3.11 on: ..., co_stacksize, co_firstlineno, co_nlocalsplus, ... (of 4 bytes each)
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
 #include <string_view>
 
+#include "base/process_memory.hpp"
 #include "sample/cpu/python.hpp"
 
 namespace rangescope::sample::cpu {
@@ -37,10 +36,7 @@ bool may_be_object(std::uint64_t address) {
 
 template <std::size_t Words>
 bool read_words(std::uint32_t pid, std::uint64_t address, std::array<std::uint64_t, Words>& into) {
-  const iovec local{into.data(), sizeof into},
-      remote{reinterpret_cast<void*>(address), sizeof into};
-  return ::process_vm_readv(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0) ==
-         static_cast<ssize_t>(sizeof into);
+  return base::read_memory(pid, address, into.data(), sizeof into);
 }
 
 /// Is that definition of a method the one of `__exit__`?
@@ -75,18 +71,14 @@ Python::Locks Python::locks_in_frames(std::span<const std::uint64_t> wanted) con
   std::array<std::uint64_t, kFrameWords> words{};
   for (const Step& step : steps_) {
     std::array<std::int32_t, 3> code{};  // co_stacksize, co_firstlineno, co_nlocalsplus
-    const iovec local_code{code.data(), sizeof code};
-    const iovec remote_code{reinterpret_cast<void*>(step.code + fields_.line - 4), sizeof code};
-    const auto pid = static_cast<pid_t>(pid_);
-    if (::process_vm_readv(pid, &local_code, 1, &remote_code, 1, 0) != sizeof code) continue;
+    const std::uint64_t numbers = step.code + fields_.line - 4;
+    if (!base::read_memory(pid_, numbers, code.data(), sizeof code)) continue;
     if (code[0] < 0 || code[2] < 0) continue;
     const auto reach =
         kHeadWords + static_cast<std::size_t>(code[0]) + static_cast<std::size_t>(code[2]);
     const std::size_t count = std::min(kFrameWords, reach);
-    const iovec local{words.data(), count * sizeof words[0]};
-    const iovec remote{reinterpret_cast<void*>(step.frame), local.iov_len};
-    if (::process_vm_readv(pid, &local, 1, &remote, 1, 0) != static_cast<ssize_t>(local.iov_len))
-      continue;
+    const std::size_t bytes = count * sizeof words[0];
+    if (!base::read_memory(pid_, step.frame, words.data(), bytes)) continue;
     for (const std::uint64_t word : std::span(words).first(count)) {
       const std::uint64_t lock = lock_of_exit(pid_, word);
       if (lock != 0 && std::ranges::find(wanted, lock) != wanted.end()) found.push_back(lock);

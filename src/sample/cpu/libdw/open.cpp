@@ -60,14 +60,6 @@ std::uint64_t bytes_of_sections(Elf* elf) {
 
 }  // namespace
 
-int open_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  struct stat status {};
-  if (fd < 0 || (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
-  ::close(fd);
-  return -1;
-}
-
 Elf* read_elf(int fd, std::uint64_t& bytes) {
   elf_version(EV_CURRENT);
   if (!has_few_sections(fd)) return nullptr;

@@ -10,9 +10,6 @@
 
 namespace rangescope::sample::cpu {
 
-/// A descriptor of a regular file; -1 for anything else.
-[[nodiscard]] int open_file(const std::string& path);
-
 /// Read, not mapped: who shortens the file must not end us. Null for what is no ELF file, and for
 /// one whose sections, as libdw reads or unpacks them, take more than kMostSections. `bytes`: what
 /// they take.

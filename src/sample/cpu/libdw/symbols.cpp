@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/demangle.hpp"
+#include "base/elf_file.hpp"
 #include "base/owned.hpp"
 #include "sample/cpu/libdw/open.hpp"
 
@@ -56,7 +57,7 @@ int find_debug_file(Dwfl_Module* module, void**, const char*, Dwarf_Addr, const 
     std::snprintf(digits, sizeof digits, i == 0 ? "%02x/" : "%02x", id[i]);
     path += digits;
   }
-  const int fd = bytes < 2 ? -1 : open_file(path + ".debug");
+  const int fd = bytes < 2 ? -1 : base::open_regular_file(path + ".debug");
   if (fd >= 0) *name = ::strdup(path.c_str());
   return fd;
 }

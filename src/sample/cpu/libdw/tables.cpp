@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "base/elf_file.hpp"
 #include "sample/cpu/libdw/open.hpp"
 #include "sample/cpu/unwind.hpp"
 
@@ -319,8 +320,8 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
     return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf, 0);
   }
   if (!path.starts_with('/') || path.starts_with("//")) return nullptr;
-  int fd = open_file("/proc/" + std::to_string(pid) + "/root" + path);
-  if (fd < 0) fd = open_file(path);
+  int fd = base::open_regular_file("/proc/" + std::to_string(pid) + "/root" + path);
+  if (fd < 0) fd = base::open_regular_file(path);
   if (fd < 0) return nullptr;
   std::uint64_t bytes = 0;
   Elf* elf = held_files < kMostFiles ? read_elf(fd, bytes) : nullptr;
