@@ -13,6 +13,7 @@
 #include "cli/destination.hpp"
 #include "cli/dump/dump.hpp"
 #include "cli/subcommand.hpp"
+#include "cli/watch/watch.hpp"
 #include "collect/native/native.hpp"
 #include "profile/engine.hpp"
 #include "profile/load_library.hpp"
@@ -33,6 +34,8 @@ class AttachTo final : public Subcommand {
     app.add_duration("--for", length_, 1'000'000, kLongest);
     app.add_flag("--tree", tree_);
     app.add_flag("--dump", dump_);
+    app.add_flag("--watch", watch_.is_on);
+    app.add_duration("--watch-every", watch_.every, 100'000'000, kLongest);
     app.add_count("--rank", rank_);
     app.add_option("--gpu", gpu_).one_of({"auto", "on", "off"});
     bind_cpu(app, sampling_);
@@ -62,6 +65,11 @@ class AttachTo final : public Subcommand {
     TRY(check_destination(choice_, STDOUT_FILENO));
     if (sampling_.cpu_hz) TRY(sample::cpu::allowed());
     if (!target.unread.empty()) base::warn(target.unread + ": Python functions are missing");
+    if (watch_.is_asked_for()) {
+      std::string root = config.text("run.root").value_or(std::string(runs::kDefaultRoot));
+      watch_.is_of_running = true;
+      return Watch(std::move(root), watch_, choice_, {}).run(arguments());
+    }
     profile::Attach to{std::move(target), length_, tree_ || rank_.has_value(), {}, gpu_ == "on"};
     if (gpu_.empty() && profile::uses_cuda(to.target.pid))
       base::info("process " + std::to_string(process) +
@@ -142,6 +150,7 @@ class AttachTo final : public Subcommand {
   std::string pid_, gpu_;
   std::optional<std::chrono::nanoseconds> length_;
   bool tree_ = false, dump_ = false;
+  WatchChoice watch_;
   std::optional<std::size_t> rank_;
   profile::SampleChoice sampling_;
   ReportChoice choice_;

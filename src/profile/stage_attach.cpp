@@ -251,7 +251,18 @@ class Attached : public Stage {
       return base::write_file(captures / wire::launched::kFile, wire::launched::text_of(window));
     };
     TRY(note_window());
-    const std::string early = wait_for_end(to, *signals, [&] { gpu->look_again(); });
+    // A reader of the unfinished run has the window up to this moment.
+    constexpr std::int64_t kNoteAgain_ns = 500'000'000;
+    const auto note_so_far = [&] {
+      const std::int64_t now_ns = sample::now_ns();
+      if (now_ns - std::max(window.start_ns, window.end_ns) < kNoteAgain_ns) return;
+      window.end_ns = now_ns;
+      (void)note_window();
+    };
+    const std::string early = wait_for_end(to, *signals, [&] {
+      gpu->look_again();
+      note_so_far();
+    });
     signals.reset();
     if (!early.empty()) run_.note(early);
     if (cpu) cpu->stop();

@@ -24,6 +24,17 @@ while not os.path.exists("end"):
 """
 
 
+# Works in one function, and ends when the file `end` is there.
+RUNNING = """
+import os
+def busy_in_a_function():
+    return sum(number * number for number in range(100_000))
+print("running", flush=True)
+while not os.path.exists("end"):
+    busy_in_a_function()
+"""
+
+
 def watch(folder, *argv):
     return cases.run([*WATCHED, "--runs", folder, *argv])
 
@@ -52,6 +63,26 @@ class Watch(unittest.TestCase):
             report = cases.run([f"{BIN}/rangescope", "report", run, "--depth", "1"])
             last = lambda text: re.findall(ROW, text, re.M)[-1]
             self.assertEqual(last(shown), last(report.stdout))
+
+    def test_a_process_that_runs_already(self):
+        with tempfile.TemporaryDirectory(prefix="rangescope-watch-") as folder:
+            program = subprocess.Popen([sys.executable, "-c", RUNNING], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.kill)
+            with program.stdout:
+                self.assertEqual(program.stdout.readline(), "running\n")
+                watching = subprocess.Popen([f"{BIN}/rangescope", "attach", str(program.pid), "--watch-every", "100ms", "--runs", f"{folder}/runs"],
+                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                shown = ""
+                while len(re.findall(r"^after [\d.]+ s$", shown, re.M)) < 3 or "busy_in_a_function" not in shown:
+                    line = watching.stderr.readline()
+                    self.assertTrue(line, shown)
+                    shown += line
+                open(f"{folder}/end", "w", encoding="utf-8").close()
+                table, rest = watching.communicate(timeout=cases.PATIENCE_S)
+                self.assertEqual(watching.returncode, 0, shown + rest)
+                self.assertEqual(program.wait(cases.PATIENCE_S), 0)
+            self.assertIn("busy_in_a_function", table)  # the whole window, once, on standard output
+            self.assertIn("run kept in ", rest)
 
     def test_exit_code_is_the_programs(self):
         with tempfile.TemporaryDirectory(prefix="rangescope-watch-") as folder:
