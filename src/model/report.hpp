@@ -423,6 +423,13 @@ struct ReportProcess {
 struct ProcessUsage {
   double user_ns = 0, system_ns = 0;
   std::optional<double> peak_rss_bytes;  ///< of the largest of these processes
+  /// The CPUs that it could run on, and what others kept busy of them: neither these processes nor
+  /// rangescope.
+  struct Machine {
+    int cpus = 0;
+    double others = 0;  ///< number of CPUs, the mean over the run
+  };
+  std::optional<Machine> machine;
   [[nodiscard]] double cpu_ns() const { return user_ns + system_ns; }
 };
 

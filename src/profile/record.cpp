@@ -1,5 +1,8 @@
 #include "profile/record.hpp"
 
+#include <algorithm>
+#include <ctime>
+
 #include "base/fs.hpp"
 #include "base/text.hpp"
 #include "base/version.hpp"
@@ -10,6 +13,15 @@
 #include "runs/status.hpp"
 
 namespace rangescope::profile {
+namespace {
+
+std::int64_t own_cpu_ns() {
+  timespec used{};
+  if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) != 0) return 0;
+  return used.tv_sec * 1'000'000'000 + used.tv_nsec;
+}
+
+}  // namespace
 
 base::Result<RunRecord> RunRecord::begin(const std::filesystem::path& root,
                                          const std::vector<std::string>& program,
@@ -59,7 +71,23 @@ base::Result<void> RunRecord::about_to_run(const collect::Plan& plan,
   seen.facts.insert(inputs_.begin(), inputs_.end());
   TRY(runs::write_provenance(path_, seen));
   manifest_.start_unix_ns = runs::unix_now_ns();
-  return runs::write_manifest(path_, manifest_);
+  TRY(runs::write_manifest(path_, manifest_));
+  cpus_before_ = base::read_busy_cpus();
+  own_cpu_before_ns_ = own_cpu_ns();
+  return {};
+}
+
+std::optional<model::ProcessUsage::Machine> RunRecord::machine_use(double program_ns) const {
+  const auto cpus_after = base::read_busy_cpus();
+  if (!cpus_before_ || !cpus_after || cpus_after->cpus != cpus_before_->cpus) return std::nullopt;
+  const auto span_ns = static_cast<double>(cpus_after->at_ns - cpus_before_->at_ns);
+  // The kernel counts in ticks of 10 ms on every CPU.
+  constexpr double kShortest_ns = 500e6;
+  if (span_ns < kShortest_ns) return std::nullopt;
+  const auto busy_ns = static_cast<double>(cpus_after->busy_ns - cpus_before_->busy_ns);
+  const auto profiler_ns = static_cast<double>(own_cpu_ns() - own_cpu_before_ns_);
+  const double others = (busy_ns - program_ns - profiler_ns) / span_ns;
+  return model::ProcessUsage::Machine{cpus_after->cpus, std::max(0.0, others)};
 }
 
 base::Result<void> RunRecord::ended(const base::Ended& ended) {
@@ -73,6 +101,7 @@ base::Result<void> RunRecord::ended(const base::Ended& ended) {
     usage.system_ns = static_cast<double>(ended.usage->system_ns);
     const auto peak_bytes = static_cast<double>(ended.usage->peak_rss_bytes);
     if (peak_bytes > 0) usage.peak_rss_bytes = peak_bytes;
+    usage.machine = machine_use(usage.cpu_ns());
   }
   program_ = ended.left ? "" : base::describe(ended);
   // The end is written only together with the hashes (finish): a manifest with an end is complete.

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/busy_cpus.hpp"
 #include "base/held_folder.hpp"
 #include "base/process.hpp"
 #include "base/result.hpp"
@@ -62,6 +64,12 @@ class RunRecord {
   runs::Manifest manifest_;
   std::string program_;
   std::map<std::string, std::string> inputs_;
+
+  /// Who kept the CPUs busy since the program was about to run; `program_ns` of that was itself.
+  /// Nothing for a time too short for the kernel's ticks.
+  [[nodiscard]] std::optional<model::ProcessUsage::Machine> machine_use(double program_ns) const;
+  std::optional<base::BusyCpus> cpus_before_;
+  std::int64_t own_cpu_before_ns_ = 0;  ///< what rangescope itself had used by then
 };
 
 /// config.yaml (the resolved configuration, secrets redacted) and inputs.yaml (what it was made of:

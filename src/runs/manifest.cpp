@@ -45,6 +45,10 @@ OrderedJson usage_of(const model::ProcessUsage& usage) {
   OrderedJson json = {{"user_ns", usage.user_ns}, {"system_ns", usage.system_ns}};
   json["peak_rss_bytes"] = nullptr;
   if (usage.peak_rss_bytes) json["peak_rss_bytes"] = *usage.peak_rss_bytes;
+  if (usage.machine) {
+    json["cpus"] = usage.machine->cpus;
+    json["other_cpus_used"] = usage.machine->others;
+  }
   return json;
 }
 
@@ -54,6 +58,9 @@ model::ProcessUsage usage_in(const nlohmann::json& json) {
   usage.system_ns = json.at("system_ns").get<double>();
   const auto peak = json.find("peak_rss_bytes");
   if (peak != json.end() && peak->is_number()) usage.peak_rss_bytes = peak->get<double>();
+  const auto cpus = json.find("cpus"), others = json.find("other_cpus_used");
+  if (cpus != json.end() && others != json.end())
+    usage.machine = {cpus->get<int>(), others->get<double>()};
   return usage;
 }
 

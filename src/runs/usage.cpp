@@ -16,6 +16,7 @@ std::optional<model::ProcessUsage> usage_together(std::span<const std::filesyste
       all = usage;
       continue;
     }
+    all->machine.reset();  // to each rank the others are among those that keep CPUs busy
     all->user_ns += usage.user_ns;
     all->system_ns += usage.system_ns;
     if (all->peak_rss_bytes && usage.peak_rss_bytes)

@@ -25,9 +25,10 @@ class Runs {
     runs_.push_back(run);
   }
   void add_unwritten() { runs_.push_back(folder_.path() / "none"); }
+  [[nodiscard]] std::optional<ProcessUsage> together() const { return usage_together(runs_); }
   /// "user, system, peak" in ns and bytes.
   [[nodiscard]] std::string usage() const {
-    const auto all = usage_together(runs_);
+    const auto all = together();
     if (!all) return "unknown";
     const auto text = [](double value) { return std::to_string(static_cast<long>(value)); };
     return text(all->user_ns) + ", " + text(all->system_ns) + ", " +
@@ -45,6 +46,19 @@ TEST(Usage, OfRanksIsAllCpuTimeAndTheLargestPeak) {
   runs.add(ProcessUsage{300, 20, 9'000});
   runs.add(ProcessUsage{200, 30, 8'000});
   EXPECT_EQ(runs.usage(), "600, 60, 9000");
+}
+
+TEST(Usage, WhatOthersUsedIsOfOneRunAlone) {
+  ProcessUsage usage{100, 10, 7'000};
+  usage.machine = {4, 1.5};
+  Runs runs;
+  runs.add(usage);
+  ASSERT_TRUE(runs.together() && runs.together()->machine);
+  EXPECT_EQ(runs.together()->machine->cpus, 4);
+  EXPECT_EQ(runs.together()->machine->others, 1.5);
+  runs.add(usage);  // to each of two ranks the other one is another program
+  ASSERT_TRUE(runs.together());
+  EXPECT_FALSE(runs.together()->machine);
 }
 
 TEST(Usage, ARankThatDoesNotSayItLeavesTheSumUnknown) {

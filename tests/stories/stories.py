@@ -102,7 +102,7 @@ class Stories(cases.unittest.TestCase):
         self.assertGreater(usage["user_ns"] + usage["system_ns"], 0)
         self.assertEqual(report["run"]["exit_code"], 3)
         header = done.stderr.splitlines()[1]
-        self.assertRegex(header, r"CPU .* \(user .*, system .*\), \d+\.\d\d CPUs used, peak memory .* \(RSS\), exit code 3, .*run \S+$")
+        self.assertRegex(header, r"CPU .* \(user .*, system .*\), \d+\.\d\d CPUs used, peak memory [^,]* \(RSS\), (other programs used [^,]*, )?exit code 3, .*run \S+$")
 
 
 cases.main()

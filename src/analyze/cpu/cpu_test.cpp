@@ -256,7 +256,7 @@ TEST(Cpu, CausesAreNamedInWords) {
   program.wait(700, 1000, model::WaitKind::kIo);
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(named(*report, "decode")),
+  EXPECT_EQ(cpu_causes(named(*report, "decode"), report->run),
             "70 % Python, 30 % waiting: I/O; hottest function llama.py:forward, 70 %");
 }
 
@@ -274,7 +274,7 @@ TEST(Cpu, TheHottestFunctionOfALibraryIsNamedWithItsCaller) {
   program.samples(940, 1000, run);
   auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(named(*report, "decode")),
+  EXPECT_EQ(cpu_causes(named(*report, "decode"), report->run),
             "88 % libcrypto.so.3, 12 % Python; hottest function sha256, 88 %, "
             "called from step (step.py)");
   // Called from two functions alike, it is named without a caller: what covers both says nothing.
@@ -284,8 +284,31 @@ TEST(Cpu, TheHottestFunctionOfALibraryIsNamedWithItsCaller) {
   program.range(program.t, "both", 2000, 3000);
   report = analyze(program.session);
   ASSERT_TRUE(report);
-  const std::string causes = cpu_causes(named(*report, "both"));
+  const std::string causes = cpu_causes(named(*report, "both"), report->run);
   EXPECT_EQ(causes, "100.0 % libcrypto.so.3; hottest function sha256, 100.0 %");
+}
+
+TEST(Cpu, WhoHasTheCpusIsNamedWhereNoneIsLeft) {
+  Sampled program;
+  program.range(program.t, "decode", 0, 1000);
+  program.samples(0, 100, program.main);
+  program.wait(100, 700, model::WaitKind::kPreempted);
+  const auto report = analyze(program.session);
+  ASSERT_TRUE(report);
+  const auto causes_with = [&](double own_cpus, std::optional<double> others) {
+    model::RunInfo run;
+    run.duration_ns = 1000;
+    model::ProcessUsage& usage = run.usage.emplace();
+    usage.user_ns = own_cpus * run.duration_ns;
+    if (others) usage.machine = {2, *others};
+    return cpu_causes(named(*report, "decode"), run);
+  };
+  EXPECT_EQ(causes_with(0.4, 1.5),
+            "60 % runnable (waiting for a CPU: other programs used 1.5 of 2)");
+  EXPECT_EQ(causes_with(1.9, 0.1),
+            "60 % runnable (waiting for a CPU: its own threads used 1.9 of 2)");
+  EXPECT_EQ(causes_with(0.4, 0.1), "60 % runnable (waiting for a CPU)");  // a limit of its own
+  EXPECT_EQ(causes_with(0.4, std::nullopt), "60 % runnable (waiting for a CPU)");
 }
 
 TEST(Cpu, WhatARegionDoesItselfIsWithoutThoseInside) {
@@ -297,7 +320,7 @@ TEST(Cpu, WhatARegionDoesItselfIsWithoutThoseInside) {
   program.wait(700, 1000, model::WaitKind::kSleep);
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(own_cpu_work(*report, named(*report, "outer")), 0),
+  EXPECT_EQ(cpu_causes(own_cpu_work(*report, named(*report, "outer")), 0, report->run),
             "100.0 % app; hottest function prepare, 100.0 %");
 }
 
@@ -308,7 +331,8 @@ TEST(Cpu, RecordedWaitsAreNamedWithoutSamples) {
   program.wait(100, 700, model::WaitKind::kLock);
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(named(*report, "join")), "60 % waiting: lock");  // ten samples name nothing
+  EXPECT_EQ(cpu_causes(named(*report, "join"), report->run),
+            "60 % waiting: lock");  // ten samples name nothing
 }
 
 TEST(Cpu, OfAStartEndRangeAllThreadsAddUp) {
@@ -571,7 +595,8 @@ TEST(Cpu, ARangeThatNeverEndedHasWhatWasRecorded) {
     EXPECT_EQ(region.cpu->samples, 200);
     EXPECT_NEAR(region.cpu->native.ns, 2000, 1e-6);
     EXPECT_NEAR(region.cpu->waiting.ns, 7000, 1e-6);
-    EXPECT_EQ(cpu_causes(region), "78 % waiting: sleep, 22 % app; hottest function main, 22 %");
+    EXPECT_EQ(cpu_causes(region, report->run),
+              "78 % waiting: sleep, 22 % app; hottest function main, 22 %");
   }
 }
 
@@ -586,7 +611,7 @@ TEST(Cpu, LongNamesStandInCausesWithoutArguments) {
                                 "app"));
   const auto report = analyze(program.session);
   ASSERT_TRUE(report);
-  EXPECT_EQ(cpu_causes(named(*report, "decode")),
+  EXPECT_EQ(cpu_causes(named(*report, "decode"), report->run),
             "100.0 % app; hottest function Eigen::internal::product::run, 100.0 %");
 }
 

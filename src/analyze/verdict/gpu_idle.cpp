@@ -112,7 +112,7 @@ void find_waits_for_cpu(const Case& known, std::vector<model::Verdict>& out) {
                                                format_ns(kernel), format_ns(each), busy),
                                    settled.idle_ns)
                      : known.about("waits_for_cpu", row, "CPU-bound: " + busy, settled.idle_ns);
-    if (const std::string causes = cpu_causes(region); !causes.empty()) {
+    if (const std::string causes = cpu_causes(region, known.report().run); !causes.empty()) {
       verdict.text += (settles(region) ? ". CPU, with warm-up: " : ". CPU: ") +
                       causes;  // samples know no instances
       verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(region)));
@@ -154,7 +154,7 @@ void find_start_up(const Case& known, std::vector<model::Verdict>& out) {
                       {"start_share", share}};
   if (known.rows() > 0) {
     const model::Region& program = known.region(0);
-    if (const std::string causes = cpu_causes(program); !causes.empty())
+    if (const std::string causes = cpu_causes(program, known.report().run); !causes.empty())
       verdict.text += ". CPU: " + causes;
     verdict.next = known.show("--cpu " + base::shell_quote(model::path_text(program)));
   }

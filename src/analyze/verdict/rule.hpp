@@ -91,14 +91,18 @@ class Case {
 
 /// "58 % Python, 21 % launching (624 kernels, 3.1 us each); hottest function llama.py:forward, 37
 /// %": at most three parts of a tenth or more, then the function with the most self time. "" where
-/// the CPU was not sampled or nothing stands out. `of_service`: also of what waits for work nearly
-/// all the time that function is told, by its share of the rest.
-[[nodiscard]] std::string cpu_causes(const model::Region& region);
+/// the CPU was not sampled or nothing stands out. In a process that was attached to, which may wait
+/// for work nearly all the time, that function is also named by its share of the rest.
+[[nodiscard]] std::string cpu_causes(const model::Region& region, const model::RunInfo& run);
 [[nodiscard]] std::string cpu_causes(const model::CpuWork& cpu, double kernels,
-                                     bool of_service = false);
+                                     const model::RunInfo& run);
 
 /// "Python", "libcrypto.so.3", "waiting for the GIL", "launching (624 kernels, 3.1 us each)".
-[[nodiscard]] std::string part_text(const model::CpuPart& part, double kernels);
+[[nodiscard]] std::string part_text(const model::CpuPart& part, double kernels,
+                                    const model::RunInfo& run);
+
+/// "waiting for a CPU: other programs used 1.4 of 2": why threads that could run did not.
+[[nodiscard]] std::string runnable_text(const model::RunInfo& run);
 
 /// Durations of the kernels of a region added up; 0 where none is known.
 [[nodiscard]] double kernel_ns(const model::Region& region);

@@ -253,7 +253,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
   std::string causes = is_communication(region.domain) ? late_ranks(region) : "";
   const bool waits_for_ranks = !causes.empty();
   if (!waits_for_ranks)
-    causes = own ? cpu_causes(*own, 0, report.run.attached_pid.has_value()) : cpu_causes(region);
+    causes = own ? cpu_causes(*own, 0, report.run) : cpu_causes(region, report.run);
   if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
   const bool functions_named = std::ranges::any_of(out, [](const model::Verdict& other) {

@@ -147,6 +147,8 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
     json.fields("user_ns", usage.user_ns, "system_ns", usage.system_ns, "cpus_used",
                 run.cpus_used());
     json.field("peak_rss_bytes", usage.peak_rss_bytes);
+    if (usage.machine)
+      json.fields("cpus", usage.machine->cpus, "other_cpus_used", usage.machine->others);
     json.close();
   }
   if (run.attached_pid)

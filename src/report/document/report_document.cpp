@@ -32,7 +32,8 @@ std::string windows_text(const model::RunInfo& run) {
   return text + base::format_ns(first.after_ns) + " after the start";
 }
 
-/// "CPU 1.250 s (user 1.100 s, system 150.0 ms), 0.35 CPUs used", "peak memory 45.2 MB"
+/// "CPU 1.250 s (user 1.100 s, system 150.0 ms), 0.35 CPUs used", "peak memory 45.2 MB", "other
+/// programs used 1.40 of 2 CPUs"
 void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
   if (!run.usage) return;
   const std::string user = base::format_ns(run.usage->user_ns);
@@ -43,6 +44,11 @@ void add_usage(const model::RunInfo& run, std::vector<std::string>& facts) {
   if (cpus_used > 0) facts.push_back(fmt::format("{:.2f} CPUs used", cpus_used));
   if (run.usage->peak_rss_bytes)
     facts.push_back("peak memory " + base::format_bytes(*run.usage->peak_rss_bytes) + " (RSS)");
+  constexpr double kWorthSaying = 0.1;
+  const auto& machine = run.usage->machine;
+  if (machine && machine->others >= kWorthSaying * machine->cpus)
+    facts.push_back(
+        fmt::format("other programs used {:.2f} of {} CPUs", machine->others, machine->cpus));
 }
 
 /// "2.100 s", "2.100 s in window 3, ...", "2.100 s of process 4711"

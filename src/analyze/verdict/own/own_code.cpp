@@ -50,12 +50,12 @@ double wanted_ns(const CpuWork& cpu) {
 }
 
 /// "; 41 % waiting for the GIL": what keeps threads from running that want to.
-std::string waits_to_run_text(const CpuWork& cpu) {
+std::string waits_to_run_text(const CpuWork& cpu, const model::RunInfo& run) {
   std::string text;
   for (const model::CpuPart& part : cpu.parts) {
     const double share = part.ns / cpu.whole_ns();
     if (keeps_from_running(part) && share >= kWorthALine)
-      text += fmt::format("; {} {}", share_text(share), part_text(part, 0));
+      text += fmt::format("; {} {}", share_text(share), part_text(part, 0, run));
   }
   return text;
 }
@@ -197,7 +197,7 @@ void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
   const Cause& first = causes.front();
   std::string text = first.text;
   if (causes.size() > 1) text += "; " + causes.back().place + ": " + causes.back().text;
-  text += waits_to_run_text(*program.cpu);
+  text += waits_to_run_text(*program.cpu, report.run);
   model::Verdict verdict =
       facts.about_run(first.kind, std::move(text), first.share * report.run.duration_ns);
   verdict.path = first.place;
