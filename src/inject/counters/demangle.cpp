@@ -15,8 +15,9 @@ constexpr int kMostNested = 8;
 
 struct Text {
   char* room;
-  std::size_t bytes, used;
-  std::jmp_buf full;
+  std::size_t bytes;
+  std::size_t used;
+  std::jmp_buf full;  // where to go if the room is too small
 };
 
 void append(const char* piece, std::size_t size, void* opaque) {
@@ -26,13 +27,14 @@ void append(const char* piece, std::size_t size, void* opaque) {
   text.used += size;
 }
 
-/// A conversion operator, and template parameters that have arguments: T_I, T0_I ...
-bool parsed_again_and_again(std::string_view mangled) {
+/// A name with a conversion operator and nested template parameters that have arguments (T_I, T0_I
+/// ...): each level of those is parsed twice.
+bool takes_exponential_time(std::string_view mangled) {
   if (mangled.find("cv") == std::string_view::npos) return false;
   int nested = 0;
-  for (std::size_t at = mangled.find("_I"); at != std::string_view::npos;
-       at = mangled.find("_I", at + 1)) {
-    std::size_t begin = at;
+  for (std::size_t found = mangled.find("_I"); found != std::string_view::npos;
+       found = mangled.find("_I", found + 1)) {
+    std::size_t begin = found;
     while (begin > 0 &&
            std::strchr("0123456789ABCDEFGHIJKLMNOPQRSUVWXYZ", mangled[begin - 1]) != nullptr)
       --begin;
@@ -41,7 +43,8 @@ bool parsed_again_and_again(std::string_view mangled) {
   return nested > kMostNested;
 }
 
-/// Did all of it find room? Alone with setjmp: nothing else of a frame outlives the jump.
+/// False if the text does not fit. A function of its own, so that no other variable of a frame
+/// outlives the jump.
 [[gnu::noinline]] bool print(const char* mangled, Text& text) {
   if (setjmp(text.full) != 0) return false;
   return __gcclibcxx_demangle_callback(mangled, append, &text) == 0;
@@ -50,8 +53,8 @@ bool parsed_again_and_again(std::string_view mangled) {
 }  // namespace
 
 std::string_view demangle(const char* mangled, char* room, std::size_t bytes) {
-  // A kernel of C may be called "f", which is a type too.
-  if (std::strncmp(mangled, "_Z", 2) != 0 || parsed_again_and_again(mangled)) return mangled;
+  // A kernel in C may be named "f", which is a mangled type too.
+  if (std::strncmp(mangled, "_Z", 2) != 0 || takes_exponential_time(mangled)) return mangled;
   Text text{room, bytes, 0, {}};
   return print(mangled, text) ? std::string_view(room, text.used) : mangled;
 }

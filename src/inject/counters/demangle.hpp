@@ -1,6 +1,6 @@
-// The plain form of a kernel's mangled name, within bounds: the names are the program's, and 230
-// characters can stand for 2^27, or be parsed forever (base/demangle.hpp, which needs signals and
-// so is nothing for a program of others).
+// Demangles a kernel's name within bounds. The names come from the program: 230 characters can
+// expand to 2^27, or take forever to parse. base/demangle.hpp is not used because it needs signals,
+// which belong to the profiled program.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace rangescope::inject::counters {
 
-/// Without allocation, into `room`. The mangled name itself where it is none, does not fit, or
-/// nests template arguments behind a conversion operator, which are parsed twice a level.
+/// Writes into `room`, without allocation. Returns `mangled` itself if it is not a mangled name,
+/// if the result does not fit, or if parsing it would take exponential time: nested template
+/// arguments behind a conversion operator.
 [[nodiscard]] std::string_view demangle(const char* mangled, char* room, std::size_t bytes);
 
 }  // namespace rangescope::inject::counters

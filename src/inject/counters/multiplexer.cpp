@@ -3,18 +3,18 @@
 namespace rangescope::inject::counters {
 namespace {
 
-// Occurrences of other targets that want the profiler before one that does not come loses it, for
-// each of them: ranges that take turns in a loop must not take the profiler from each other at
-// every step (seen on an H200).
+// The awaited target loses the profiler after this many occurrences of others, for each other
+// target that wants it. Less, and ranges that alternate in a loop would take the profiler from each
+// other at every step (seen on an H200).
 constexpr std::uint32_t kStrangersMost = 4;
 
-// The least that a run is expected to last.
+// Runs are expected to last at least this long.
 constexpr std::int64_t kExpectedRun_ns = 60'000'000'000;
 
-bool near(std::int64_t a, std::int64_t b) {  // within 25 % of each other
-  const std::int64_t less = a < b ? a : b;
-  const std::int64_t more = a < b ? b : a;
-  return more - less <= less / 4;
+bool within_a_quarter(std::int64_t a, std::int64_t b) {
+  const std::int64_t smaller = a < b ? a : b;
+  const std::int64_t larger = a < b ? b : a;
+  return larger - smaller <= smaller / 4;
 }
 
 }  // namespace
@@ -32,19 +32,23 @@ bool Multiplexer::begin(std::uint32_t index, bool due) {
     return false;
   }
   if (!target.settled || limits_.wait_for_trace || !wants_more(target)) return false;
-  if (state_ == State::kDetached && !failed_)
-    state_ = State::kIdle;  // a range that was not there before
+  if (state_ == State::kDetached && !failed_) state_ = State::kIdle;  // a new range
   if (state_ != State::kArmed || current_ != index) {
     ++target.tally.skipped_arming;
-    std::uint32_t others = 0;
-    for (std::uint32_t i = 0; i < kMaxTargets; ++i)
-      others += i != current_ && ready(targets_[i]) ? 1 : 0;
-    if (state_ == State::kArmed && ++strangers_ >= kStrangersMost * others) state_ = State::kFull;
+    count_stranger();
     return false;
   }
   state_ = State::kMeasuring;
   strangers_ = 0;
   return true;
+}
+
+void Multiplexer::count_stranger() {
+  if (state_ != State::kArmed) return;
+  std::uint32_t waiting_targets = 0;
+  for (std::uint32_t i = 0; i < kMaxTargets; ++i)
+    if (i != current_ && ready(targets_[i])) ++waiting_targets;
+  if (++strangers_ >= kStrangersMost * waiting_targets) state_ = State::kFull;
 }
 
 void Multiplexer::end(std::uint32_t index, bool measured, std::int64_t duration_ns,
@@ -68,12 +72,12 @@ void Multiplexer::settle(Target& target, std::int64_t duration_ns) {
   if (limits_.skip_first >= 0) {
     target.settled = skipped >= static_cast<std::uint32_t>(limits_.skip_first);
   } else {
-    // The first occurrence is never compared with: it loads modules and fills caches. A range of
-    // long occurrences occurs rarely: no more than a third of those that may come are left alone.
+    // The first occurrence is no reference: it loads modules and fills caches. Long occurrences are
+    // rare, so at most a third of the expected ones are left alone.
     const std::int64_t third = kExpectedRun_ns / (3 * (duration_ns > 0 ? duration_ns : 1));
-    const auto most =
-        third >= limits_.settle_most ? limits_.settle_most : static_cast<std::uint32_t>(third);
-    target.settled = (skipped >= 3 && near(duration_ns, target.last_ns)) || skipped >= most;
+    const std::int64_t limit = third < limits_.settle_most ? third : limits_.settle_most;
+    const bool is_steady = skipped >= 3 && within_a_quarter(duration_ns, target.last_ns);
+    target.settled = is_steady || skipped >= limit;
   }
   target.last_ns = duration_ns;
 }
@@ -132,27 +136,38 @@ bool Multiplexer::worth_waiting(std::uint32_t index) const {
 
 std::uint32_t Multiplexer::choose() const {
   if (wanted_ != kNoTarget && ready(targets_[wanted_])) return wanted_;
-  // Everybody's first round comes before anybody's second: a short program has something of each.
-  bool first = false;
-  for (const Target& target : targets_) first = first || (ready(target) && lacks_all(target));
+  // The first rounds of all targets come before any second round, so that a short program has
+  // values of each.
+  bool any_lacks_all = false;
+  for (const Target& target : targets_)
+    any_lacks_all = any_lacks_all || (ready(target) && lacks_all(target));
   const auto eligible = [&](const Target& target) {
-    return ready(target) && (!first || lacks_all(target));
+    return ready(target) && (!any_lacks_all || lacks_all(target));
   };
-  // Whoever has begun a round and was not given up just now finishes it. Then whoever comes most
-  // often is finished soonest and leaves the profiler to the rest; among equals the latest seen.
-  if (last_ != kNoTarget && !gone_by_ && eligible(targets_[last_]) && targets_[last_].pass > 0 &&
-      !targets_[last_].fresh)
-    return last_;
+  // A target that has begun a round and was not just given up finishes it.
+  if (last_ != kNoTarget && !gone_by_) {
+    const Target& last = targets_[last_];
+    if (eligible(last) && last.pass > 0 && !last.fresh) return last_;
+  }
+  // Then the most frequent one, which needs the profiler for the shortest time.
   std::uint32_t best = kNoTarget;
   for (std::uint32_t i = 0; i < kMaxTargets; ++i) {
     if (!eligible(targets_[i])) continue;
-    if (best == kNoTarget || targets_[i].tally.occurrences > targets_[best].tally.occurrences ||
-        (targets_[i].tally.occurrences == targets_[best].tally.occurrences &&
-         targets_[i].last_seen > targets_[best].last_seen)) {
-      best = i;
-    }
+    if (best == kNoTarget || comes_before(targets_[i], targets_[best])) best = i;
   }
   return best;
+}
+
+bool Multiplexer::comes_before(const Target& a, const Target& b) {
+  if (a.tally.occurrences != b.tally.occurrences) return a.tally.occurrences > b.tally.occurrences;
+  return a.last_seen > b.last_seen;
+}
+
+// Without a complete round, one range a session completes one soonest.
+std::uint32_t Multiplexer::ranges_of_next_round(const Target& target) const {
+  if (target.tally.rounds == 0) return 1;
+  const std::uint32_t left = limits_.rounds - target.tally.rounds;
+  return left < limits_.most_ranges ? left : limits_.most_ranges;
 }
 
 Work Multiplexer::next_work() {
@@ -179,9 +194,7 @@ Work Multiplexer::next_work() {
   }
   Target& target = targets_[next];
   if (target.fresh) {
-    const std::uint32_t left = limits_.rounds - target.tally.rounds;
-    target.ranges =
-        target.tally.rounds == 0 ? 1 : (left < limits_.most_ranges ? left : limits_.most_ranges);
+    target.ranges = ranges_of_next_round(target);
     target.pass = 0;
   }
   work.kind = Work::Kind::kArm;
@@ -207,7 +220,7 @@ void Multiplexer::stopped() {
   if (state_ != State::kStopping) return;
   Target& target = targets_[current_];
   if (discarding_) {
-    // A session that was only given up (nobody came) costs no patience.
+    // A session in which no occurrence came costs no patience.
     if (unlike_) {
       target.tally.discarded += in_session_;
       if (++target.discards >= kPatience) {
@@ -216,7 +229,7 @@ void Multiplexer::stopped() {
         target.tally.passes = 0;
       }
     }
-    // Pass 0 sets the reference: with the image put back it is empty again.
+    // Pass 0 sets the reference. The restored image is empty again.
     if (target.pass == 0) target.fresh = true;
   } else {
     target.discards = 0;
@@ -261,7 +274,7 @@ void Multiplexer::failed() {
   current_ = kNoTarget;
 }
 
-void Multiplexer::begin_anew(std::uint32_t passes) {
+void Multiplexer::restart(std::uint32_t passes) {
   limits_.passes = passes;
   for (Target& target : targets_) {
     target.pass = target.discards = target.tally.passes = 0;
@@ -272,13 +285,13 @@ void Multiplexer::begin_anew(std::uint32_t passes) {
 }
 
 bool Multiplexer::done() const {
-  bool any = false;
+  bool has_targets = false;
   for (const Target& target : targets_) {
     if (!target.seen) continue;
-    any = true;
+    has_targets = true;
     if (wants_more(target)) return false;
   }
-  return any;
+  return has_targets;
 }
 
 }  // namespace rangescope::inject::counters

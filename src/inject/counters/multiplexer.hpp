@@ -1,33 +1,32 @@
 // Counters without replay: decides which occurrence of which range measures which pass. A pure
-// state machine: no clock, no CUPTI, no lock of its own; the caller serialises calls and does what
-// it is told.
+// state machine without clock, CUPTI or lock: the caller serializes the calls and does the work
+// that next_work() returns.
 //
 // A metric set that needs N passes is collected on N occurrences of a range. Programming the
 // hardware for a pass takes some 20 ms on an H200 machine (measured: cuptiRangeProfilerStart 17 ms,
-// Stop 4 ms; PushRange and PopRange 0.9 ms together), so it is done by a worker thread between
-// occurrences: *arming*. While the profiler is armed, a range costs only push and pop; an
-// occurrence that comes while it is being armed is not measured and not delayed.
+// Stop 4 ms; PushRange and PopRange 0.9 ms together), so a worker thread does it between
+// occurrences: *arming*. While the profiler is armed, a range costs only push and pop. An
+// occurrence that comes during arming runs unmeasured, without delay.
 //
 //   idle -> (worker) arming -> armed -> measuring -> armed ... -> full -> (worker) stopping -> idle
 //
 // One armed session collects one pass of one target on up to `ranges` occurrences. The first round
-// of a target takes one occurrence a pass, so that a complete set exists as soon as possible;
-// further rounds run side by side, `ranges` of them, so that the hardware is programmed N times for
+// of a target takes one occurrence a pass, so that a complete set exists as soon as possible.
+// Further rounds run in parallel, `ranges` of them, so that the hardware is programmed N times for
 // all of them together.
 //
-// Occurrences must be alike: each is described by a Signature of the work it launched. The first
-// pass of a round sets the reference. A session with an occurrence whose kernels differ is
-// discarded and its pass taken again; equal kernels in other launch configurations (a sequence that
-// grows) are accepted and counted as varied. After kPatience discarded sessions in a row the round
-// begins anew with what the range does now.
+// Occurrences must be alike: a Signature describes the work that each launched. The first pass of a
+// round sets the reference. A session with an occurrence whose kernels differ is discarded and its
+// pass repeated. Equal kernels in other launch configurations (a sequence that grows) are accepted
+// and counted as varied. After kPatience discarded sessions in a row the round starts again with
+// what the range does now.
 //
-// A range may stop coming while it lacks passes. The caller, who has a clock, then says give_up():
-// the target is left as it is (never half a set), and the profiler is free for others and for
-// detaching.
+// A range may stop coming while it lacks passes. The caller, who has a clock, then calls give_up():
+// the target keeps its complete rounds (never half a set), and the profiler is free for other
+// targets and for detaching.
 //
-// With `wait` (the program is run again for ranges that come too seldom) occurrences are not
-// skipped while the hardware is being programmed: the caller blocks the range until it is armed for
-// it, see should_wait().
+// With `wait` (the program is run again for infrequent ranges) no occurrence is skipped while the
+// hardware is being programmed: the caller blocks the range until it is armed, see should_wait().
 #pragma once
 
 #include <cstdint>
@@ -50,92 +49,89 @@ struct Signature {
 struct Limits {
   std::uint32_t passes = 1;  ///< of the metric set
   std::uint32_t rounds = 5;  ///< complete sets wanted for each target
-  std::int32_t skip_first =
-      -1;  ///< occurrences left alone at the start; -1: until the duration has settled
-  std::uint32_t settle_most = 8;  ///< with -1: at most so many, and a third of what a minute holds
+  /// Occurrences left alone at the start; -1: until the duration is steady.
+  std::int32_t skip_first = -1;
+  /// With -1: the limit of those, together with a third of what a minute holds.
+  std::uint32_t settle_most = 8;
   std::uint32_t most_ranges = kMaxRanges;  ///< of one session
   bool wait_for_trace = false;             ///< leave occurrences alone until trace_done()
 };
 
-/// What happened to the occurrences of a target; written into the capture, so that a report can say
-/// it.
+/// What happened to the occurrences of a target. Written into the capture for the report.
 struct Tally {
   std::uint32_t occurrences = 0;
   std::uint32_t skipped_first = 0;  ///< warm-up
-  std::uint32_t skipped_arming =
-      0;                          ///< the hardware was being programmed, or measured something else
+  /// The hardware was being programmed, or measured another target.
+  std::uint32_t skipped_arming = 0;
   std::uint32_t passed_over = 0;  ///< not due
   std::uint32_t measured = 0;
   std::uint32_t discarded = 0;  ///< measured, but unlike the others of their round
   std::uint32_t varied = 0;     ///< same kernels, other launch configurations
-  std::uint32_t rounds = 0;     ///< complete
-  std::uint32_t passes = 0;     ///< of the round under way
-  bool gave_up = false;         ///< it did not come any more
+  std::uint32_t rounds = 0;     ///< complete ones
+  std::uint32_t passes = 0;     ///< of the current round
+  bool gave_up = false;         ///< it stopped coming
 };
 
-/// What the worker is to do next.
+/// The worker's next task.
 struct Work {
   enum class Kind : std::uint8_t { kNothing, kStop, kArm, kDetach } kind = Kind::kNothing;
   std::uint32_t target = kNoTarget;
   std::uint32_t pass = 0;    ///< kArm, kStop: of the round
-  std::uint32_t ranges = 1;  ///< kArm: most ranges of the session, and of its image
-  bool fresh = false;        ///< kArm: begin with an empty image
-  bool discard = false;      ///< kStop: put the image back as it was before this session
-  bool complete = false;     ///< kStop: all passes are there after this one: evaluate the image
+  std::uint32_t ranges = 1;  ///< kArm: limit of the session's ranges, and size of its image
+  bool fresh = false;        ///< kArm: start with an empty image
+  bool discard = false;      ///< kStop: restore the image from before this session
+  bool complete = false;     ///< kStop: this was the last pass: evaluate the image
 };
 
 class Multiplexer {
  public:
   explicit Multiplexer(const Limits& limits) : limits_(limits) {}
 
-  /// A range of `target` (a small number, the caller's own) begins. True: measure it (push a
-  /// profiler range now). Without `due` it is counted and watched while it settles, and never
-  /// measured.
+  /// Call it when a range of `target` (a number chosen by the caller) begins. True: measure it
+  /// (push a profiler range now). Without `due` it is counted, and watched until it settles, but
+  /// never measured.
   [[nodiscard]] bool begin(std::uint32_t target, bool due = true);
-  /// It ended; `measured` is what begin() said. Ask next_work() afterwards.
+  /// Call it when the range ends, with what begin() returned. Ask next_work() afterwards.
   void end(std::uint32_t target, bool measured, std::int64_t duration_ns,
            const Signature& signature);
-  /// It will never end (thread or process is going away, or the profiler refused): forget that it
-  /// was being measured.
+  /// Call it if the range that is being measured will never end: its thread or process ends, or the
+  /// profiler refused.
   void abandon();
 
-  /// What the worker should do now; calling it takes the work, so do it and report back. Never
-  /// blocks.
+  /// The worker's next task. Each is returned once: do it and report back. Never blocks.
   [[nodiscard]] Work next_work();
-  /// The target that the profiler is armed for and whose next occurrence is awaited, or kNoTarget.
+  /// The target whose next occurrence the armed profiler awaits, or kNoTarget.
   [[nodiscard]] std::uint32_t awaited() const {
     return state_ == State::kArmed ? current_ : kNoTarget;
   }
-  /// The awaited target has not come for too long: no more of it is measured.
+  /// The awaited target has not come for too long: it is not measured any more.
   void give_up();
-  /// This target cannot be measured here (kernels of a CUDA graph): forget it, whether or not it
-  /// was seen.
+  /// This target cannot be measured here (kernels of a CUDA graph), whether or not it was seen.
   void drop(std::uint32_t target);
 
   /// For callers that block: the target wants another pass, nothing is being measured, and the
-  /// profiler is not armed for it yet. Also makes it the next one to be armed. Call before begin(),
-  /// until false.
+  /// profiler is not armed for it yet. Also makes it the next one to be armed. Call it before
+  /// begin(), until it returns false.
   [[nodiscard]] bool should_wait(std::uint32_t target);
 
-  /// The target lacks its first complete round, and the hardware is being programmed, for it or for
-  /// whom it does not yet know: a short wait would let this occurrence be measured.
+  /// After a short wait this occurrence could be measured: the target lacks its first complete
+  /// round, and the hardware is being programmed for it, or the next target is not chosen yet.
   [[nodiscard]] bool worth_waiting(std::uint32_t target) const;
 
-  /// Would next_work() have something to do?
+  /// Whether next_work() may have something to do.
   [[nodiscard]] bool next_work_is_due() const {
     return state_ == State::kFull || state_ == State::kIdle;
   }
   [[nodiscard]] bool stop_is_due() const { return state_ == State::kFull; }
-  /// The worker armed the profiler for what next_work() said.
+  /// Call it when the profiler is armed as next_work() asked.
   void armed();
-  /// The worker stopped the session; `next_pass` as the profiler answered.
+  /// Call it when the session is stopped as next_work() asked.
   void stopped();
-  /// The profiler does not work here (any more): nothing will be measured.
+  /// The profiler does not work here, or not any more: nothing will be measured.
   void failed();
-  /// The session that was to begin cannot, and there are `passes` without those like it: every
-  /// round begins anew.
-  void begin_anew(std::uint32_t passes);
-  /// Of the target that is armed or measured.
+  /// A session cannot begin; without its configuration `passes` are left. Every round starts again.
+  void restart(std::uint32_t passes);
+  /// The pass of the target that is armed or measured.
   [[nodiscard]] std::uint32_t pass() const {
     return current_ == kNoTarget ? 0 : targets_[current_].pass;
   }
@@ -149,18 +145,19 @@ class Multiplexer {
   /// More of this target is to be measured.
   [[nodiscard]] bool wants(std::uint32_t target) const { return wants_more(targets_[target]); }
 
-  /// What a later run of the same program needs in order to go on with the round under way.
+  /// What a later run of the same program needs to continue the current round.
   struct Progress {
-    std::uint32_t pass = 0, ranges = 1, rounds = 0;
+    std::uint32_t pass = 0;
+    std::uint32_t ranges = 1;
+    std::uint32_t rounds = 0;
     Signature reference[kMaxRanges];
   };
   [[nodiscard]] Progress progress(std::uint32_t target) const;
-  /// Goes on with a round that an earlier run began; before the target's first begin().
+  /// Continues a round that an earlier run began. Call it before the target's first begin().
   void go_on(std::uint32_t target, const Progress& progress);
 
   [[nodiscard]] const Tally& tally(std::uint32_t target) const { return targets_[target].tally; }
-  /// Every target that was seen has all its rounds: the collector detaches, and comes back if a new
-  /// one turns up.
+  /// Every target that was seen has all its rounds: the collector detaches until a new one comes.
   [[nodiscard]] bool done() const;
 
  private:
@@ -178,13 +175,13 @@ class Multiplexer {
     bool seen = false;
     bool settled = false;
     bool dropped = false;
-    bool stays_away = false;     // was awaited in vain and has not come since
-    bool fresh = true;           // its image is empty
-    std::uint32_t pass = 0;      // next pass to collect
-    std::uint32_t ranges = 1;    // of the round block under way
-    std::uint32_t discards = 0;  // sessions in a row
-    std::int64_t last_ns = 0;
-    std::uint64_t last_seen = 0;  // event count, for choosing who is next
+    bool stays_away = false;      // did not come while it was awaited, nor since
+    bool fresh = true;            // its image is empty
+    std::uint32_t pass = 0;       // next pass to collect
+    std::uint32_t ranges = 1;     // of the current rounds
+    std::uint32_t discards = 0;   // sessions in a row
+    std::int64_t last_ns = 0;     // duration of the last occurrence
+    std::uint64_t last_seen = 0;  // value of clock_
     Signature reference[kMaxRanges];
     Tally tally;
   };
@@ -198,7 +195,12 @@ class Multiplexer {
   [[nodiscard]] static bool lacks_all(const Target& target) {
     return target.tally.rounds == 0 && !target.stays_away;
   }
+  /// The next target to be armed, or kNoTarget.
   [[nodiscard]] std::uint32_t choose() const;
+  /// `a` is armed before `b`: it comes more often, or, if equally often, was seen later.
+  [[nodiscard]] static bool comes_before(const Target& a, const Target& b);
+  [[nodiscard]] std::uint32_t ranges_of_next_round(const Target& target) const;
+  void count_stranger();
   void settle(Target& target, std::int64_t duration_ns);
   void judge(Target& target, const Signature& signature);
 
@@ -207,13 +209,13 @@ class Multiplexer {
   std::uint32_t current_ = kNoTarget;  // armed or measuring for it
   std::uint32_t wanted_ = kNoTarget;   // a caller blocks for it
   std::uint32_t last_ = kNoTarget;     // had the profiler before
-  bool gone_by_ = false;               // and did not come while others did
+  bool gone_by_ = false;               // last_ did not come while others did
   std::uint32_t in_session_ = 0;       // occurrences measured since it was armed
   std::uint32_t strangers_ = 0;        // ready occurrences of other targets since it was armed
-  bool unlike_ = false;                // one of them differs from the reference
+  bool unlike_ = false;                // a measured occurrence differs from the reference
   bool failed_ = false;
-  bool discarding_ = false;  // the stop under way puts the image back
-  std::uint64_t clock_ = 0;
+  bool discarding_ = false;  // the current stop restores the image
+  std::uint64_t clock_ = 0;  // occurrences of all targets
   Target targets_[kMaxTargets];
 };
 

@@ -17,8 +17,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Undoes percent-encoding in place; false for a broken escape or an encoded NUL (names of C strings
-// hold none).
+// Undoes percent-encoding in place. False for a broken escape or an encoded NUL, which C strings
+// cannot contain.
 bool decode(char* text, std::size_t& bytes) {
   std::size_t out = 0;
   for (std::size_t i = 0; text[i] != '\0'; ++i, ++out) {
@@ -37,23 +37,24 @@ bool decode(char* text, std::size_t& bytes) {
   return true;
 }
 
-// The program's own locale would say what a character is; patterns mean the same in every program.
-// Null where the system has no such locale: then the program's counts.
+// A fixed locale, so that patterns mean the same in every program. Null if the system does not have
+// it: then the program's own locale applies.
 locale_t utf8() {
   static const locale_t locale = newlocale(LC_ALL_MASK, "C.UTF-8", nullptr);
   return locale;
 }
 
+/// Uses that locale on this thread as long as the object lives.
 class InUtf8 {
  public:
-  InUtf8() : before_(utf8() != nullptr ? uselocale(utf8()) : nullptr) {}
+  InUtf8() : previous_(utf8() != nullptr ? uselocale(utf8()) : nullptr) {}
   ~InUtf8() {
-    if (before_ != nullptr) uselocale(before_);
+    if (previous_ != nullptr) uselocale(previous_);
   }
   InUtf8& operator=(InUtf8&&) = delete;
 
  private:
-  locale_t before_;
+  locale_t previous_;
 };
 
 bool name_element(char* text, bool regular, Element& element) {
@@ -105,71 +106,59 @@ const char* parse_kernel(char* rest, Element* elements, std::size_t& count) {
   return nullptr;
 }
 
-const char* parse_line(char* line, Plan& plan) {
-  char* rest = std::strchr(line, ' ');
-  if (rest == nullptr) return "an item needs a value";
-  *rest++ = '\0';
-  const auto is = [line](const char* key) { return std::strcmp(line, key) == 0; };
-  if (is("metric")) {
-    if (plan.metric_count == kMaxMetrics) return "too many metrics";
-    if (char* groups = std::strchr(rest, ' '); groups != nullptr) {
-      *groups++ = '\0';
-      plan.groups[plan.metric_count] = groups;
-    }
-    if (plan.metric_count == 0) plan.configuration_count = 1;
-    plan.metrics[plan.metric_count++] = rest;
-    plan.begins[plan.configuration_count] = plan.metric_count;
-    return nullptr;
+const char* parse_metric(char* rest, Plan& plan) {
+  if (plan.metric_count == kMaxMetrics) return "too many metrics";
+  if (char* groups = std::strchr(rest, ' '); groups != nullptr) {
+    *groups++ = '\0';
+    plan.groups[plan.metric_count] = groups;
   }
-  if (is("include")) {
-    if (plan.include_count == kMaxExpressions) return "too many expressions";
-    return parse_expression(rest, plan.include[plan.include_count++]);
-  }
-  if (is("exclude")) {
-    if (plan.exclude_count == kMaxExpressions) return "too many expressions";
-    return parse_expression(rest, plan.exclude[plan.exclude_count++]);
-  }
-  if (is("kernel")) return parse_kernel(rest, plan.kernels, plan.kernel_count);
-  if (is("no-kernel")) return parse_kernel(rest, plan.no_kernels, plan.no_kernel_count);
-  if (is("per")) {
-    if (std::strcmp(rest, "range") == 0)
-      plan.per = Per::kRange;
-    else if (std::strcmp(rest, "kernel") == 0)
-      plan.per = Per::kKernel;
-    else if (std::strcmp(rest, "both") == 0)
-      plan.per = Per::kBoth;
-    else
-      return "per is range, kernel or both";
-    return nullptr;
-  }
-  if (is("cache")) {
-    plan.flush_cache = std::strcmp(rest, "flush") == 0;
-    return plan.flush_cache || std::strcmp(rest, "keep") == 0 ? nullptr : "cache is keep or flush";
-  }
-  if (is("by")) {
-    plan.by_payload = std::strcmp(rest, "payload") == 0;
-    return plan.by_payload ? nullptr : "ranges can be distinguished by payload only";
-  }
-  if (is("resume")) {
-    std::size_t bytes = 0;
-    plan.resume = rest;
-    return decode(rest, bytes) ? nullptr : "a path cannot be understood";
-  }
+  if (plan.metric_count == 0) plan.configuration_count = 1;
+  plan.metrics[plan.metric_count++] = rest;
+  plan.begins[plan.configuration_count] = plan.metric_count;
+  return nullptr;
+}
+
+const char* parse_per(const char* rest, Per& per) {
+  if (std::strcmp(rest, "range") == 0)
+    per = Per::kRange;
+  else if (std::strcmp(rest, "kernel") == 0)
+    per = Per::kKernel;
+  else if (std::strcmp(rest, "both") == 0)
+    per = Per::kBoth;
+  else
+    return "per is range, kernel or both";
+  return nullptr;
+}
+
+const char* parse_cache(const char* rest, bool& flush) {
+  flush = std::strcmp(rest, "flush") == 0;
+  return flush || std::strcmp(rest, "keep") == 0 ? nullptr : "cache is keep or flush";
+}
+
+// Configurations have consecutive numbers, and the previous one must have metrics.
+const char* begin_configuration(std::size_t number, Plan& plan) {
+  const std::size_t count = plan.configuration_count;
+  const bool is_next = number == count + 1 && count > 0 && count < kMaxConfigurations;
+  if (!is_next || plan.begins[count] == plan.begins[count - 1])
+    return "configurations are numbered, and each has metrics";
+  plan.begins[++plan.configuration_count] = plan.metric_count;
+  return nullptr;
+}
+
+const char* parse_number(const char* key, const char* rest, Plan& plan) {
+  constexpr const char* kNoNumber = "a number is expected";
+  const auto is = [key](const char* name) { return std::strcmp(key, name) == 0; };
   char* end = nullptr;
   const long number = std::strtol(rest, &end, 10);
-  if (end == rest || *end != '\0' || number < -1 || number > 1000000) return "a number is expected";
-  if (is("skip-first"))
+  const bool is_number = end != rest && *end == '\0';
+  if (!is_number || number < -1 || number > 1000000) return kNoNumber;
+  if (is("skip-first")) {
     plan.skip_first = static_cast<std::int32_t>(number);
-  else if (number < 0)
-    return "a number is expected";
-  else if (is("configuration")) {
-    // One more, after one with metrics.
-    const std::size_t count = plan.configuration_count;
-    if (static_cast<std::size_t>(number) != count + 1 || count == kMaxConfigurations ||
-        count == 0 || plan.begins[count] == plan.begins[count - 1])
-      return "configurations are numbered, and each has metrics";
-    plan.begins[++plan.configuration_count] = plan.metric_count;
-  } else if (is("rounds"))
+    return nullptr;
+  }
+  if (number < 0) return kNoNumber;
+  if (is("configuration")) return begin_configuration(static_cast<std::size_t>(number), plan);
+  if (is("rounds"))
     plan.rounds = static_cast<std::uint32_t>(number);
   else if (is("every") && number > 0)
     plan.every = static_cast<std::uint32_t>(number);
@@ -186,6 +175,37 @@ const char* parse_line(char* line, Plan& plan) {
   else
     return "unknown item";
   return nullptr;
+}
+
+// Null, or what is wrong with the line.
+const char* parse_line(char* line, Plan& plan) {
+  char* rest = std::strchr(line, ' ');
+  if (rest == nullptr) return "an item needs a value";
+  *rest++ = '\0';
+  const auto is = [line](const char* key) { return std::strcmp(line, key) == 0; };
+  if (is("metric")) return parse_metric(rest, plan);
+  if (is("include")) {
+    if (plan.include_count == kMaxExpressions) return "too many expressions";
+    return parse_expression(rest, plan.include[plan.include_count++]);
+  }
+  if (is("exclude")) {
+    if (plan.exclude_count == kMaxExpressions) return "too many expressions";
+    return parse_expression(rest, plan.exclude[plan.exclude_count++]);
+  }
+  if (is("kernel")) return parse_kernel(rest, plan.kernels, plan.kernel_count);
+  if (is("no-kernel")) return parse_kernel(rest, plan.no_kernels, plan.no_kernel_count);
+  if (is("per")) return parse_per(rest, plan.per);
+  if (is("cache")) return parse_cache(rest, plan.flush_cache);
+  if (is("by")) {
+    plan.by_payload = std::strcmp(rest, "payload") == 0;
+    return plan.by_payload ? nullptr : "ranges can be distinguished by payload only";
+  }
+  if (is("resume")) {
+    std::size_t bytes = 0;
+    plan.resume = rest;
+    return decode(rest, bytes) ? nullptr : "a path cannot be understood";
+  }
+  return parse_number(line, rest, plan);
 }
 
 bool same(const Element& element, Piece name) {
@@ -221,21 +241,19 @@ bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why, std:
   char* save = nullptr;
   for (char* line = strtok_r(copy, "\n", &save); line != nullptr;
        line = strtok_r(nullptr, "\n", &save)) {
-    const char* wrong = nullptr;
-    if (++number == 1)
-      wrong = std::strcmp(line, wire::counters::kPlanHead) == 0
-                  ? nullptr
-                  : "not a counters plan of version 1";
-    else
-      wrong = parse_line(line, plan);
-    if (wrong != nullptr) {
-      std::snprintf(why, why_bytes, "counters plan, line %zu: %s", number, wrong);
+    const char* problem = nullptr;
+    if (++number > 1)
+      problem = parse_line(line, plan);
+    else if (std::strcmp(line, wire::counters::kPlanHead) != 0)
+      problem = "not a counters plan of version 1";
+    if (problem != nullptr) {
+      std::snprintf(why, why_bytes, "counters plan, line %zu: %s", number, problem);
       return false;
     }
   }
   const std::size_t last = plan.configuration_count;
-  const bool metrics = last > 0 && plan.begins[last] > plan.begins[last - 1];
-  if (metrics == plan.pc || plan.include_count == 0) {
+  const bool has_metrics = last > 0 && plan.begins[last] > plan.begins[last - 1];
+  if (has_metrics == plan.pc || plan.include_count == 0) {
     std::snprintf(why, why_bytes, "counters plan: needs metrics or pc, and include expressions");
     return false;
   }
@@ -263,58 +281,70 @@ void release_plan(Plan& plan) {
   plan.text = nullptr;
 }
 
-bool matches_stack(const Expression& x, Piece domain, const Piece* stack, std::size_t depth) {
-  if (x.start_end || depth == 0 || !same_domain(x, domain)) return false;
-  return wire::stack_matches(
-      {x.count, x.bottom, x.top, x.elements[0].regex != nullptr}, depth,
-      [&](std::size_t i) { return x.elements[i].kind; },
-      [&](std::size_t i, std::size_t j) {
-        const Element &a = x.elements[i], &b = x.elements[j];
-        return a.bytes == b.bytes && std::memcmp(a.text, b.text, a.bytes) == 0;
-      },
-      [&](std::size_t i, std::size_t position) { return same(x.elements[i], stack[position]); });
+bool matches_stack(const Expression& expression, Piece domain, const Piece* stack,
+                   std::size_t depth) {
+  if (expression.start_end || depth == 0 || !same_domain(expression, domain)) return false;
+  const Element* elements = expression.elements;
+  const bool is_regular = elements[0].regex != nullptr;
+  const auto kind = [&](std::size_t i) { return elements[i].kind; };
+  const auto are_equal = [&](std::size_t i, std::size_t j) {
+    const Piece other{elements[j].text, elements[j].bytes};
+    return elements[i].bytes == other.bytes &&
+           std::memcmp(elements[i].text, other.text, other.bytes) == 0;
+  };
+  const auto matches = [&](std::size_t i, std::size_t position) {
+    return same(elements[i], stack[position]);
+  };
+  return wire::stack_matches({expression.count, expression.bottom, expression.top, is_regular},
+                             depth, kind, are_equal, matches);
 }
 
-bool matches_start_end(const Expression& x, Piece domain, Piece name) {
-  if (!x.start_end || !same_domain(x, domain)) return false;
-  for (std::size_t e = 0; e < x.count; ++e) {
-    if (same(x.elements[e], name)) return true;
+bool matches_start_end(const Expression& expression, Piece domain, Piece name) {
+  if (!expression.start_end || !same_domain(expression, domain)) return false;
+  for (std::size_t i = 0; i < expression.count; ++i) {
+    if (same(expression.elements[i], name)) return true;
   }
   return false;
 }
 
 bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth) {
-  bool begins = false;
-  for (std::size_t i = 0; i < plan.include_count && !begins; ++i) {
-    begins = wire::begins_to_match(
-        depth, [&](std::size_t to) { return matches_stack(plan.include[i], domain, stack, to); });
+  bool is_included = false;
+  for (std::size_t i = 0; i < plan.include_count && !is_included; ++i) {
+    const auto matches = [&](std::size_t height) {
+      return matches_stack(plan.include[i], domain, stack, height);
+    };
+    is_included = wire::begins_to_match(depth, matches);
   }
-  for (std::size_t i = 0; i < plan.exclude_count && begins; ++i)
-    begins = !matches_stack(plan.exclude[i], domain, stack, depth);
-  return begins;
+  if (!is_included) return false;
+  for (std::size_t i = 0; i < plan.exclude_count; ++i)
+    if (matches_stack(plan.exclude[i], domain, stack, depth)) return false;
+  return true;
 }
 
 bool is_start_end_target(const Plan& plan, Piece domain, Piece name) {
-  bool named = false;
-  for (std::size_t i = 0; i < plan.include_count && !named; ++i)
-    named = matches_start_end(plan.include[i], domain, name);
-  for (std::size_t i = 0; i < plan.exclude_count && named; ++i)
-    named = !matches_start_end(plan.exclude[i], domain, name);
-  return named;
+  bool is_included = false;
+  for (std::size_t i = 0; i < plan.include_count && !is_included; ++i)
+    is_included = matches_start_end(plan.include[i], domain, name);
+  if (!is_included) return false;
+  for (std::size_t i = 0; i < plan.exclude_count; ++i)
+    if (matches_start_end(plan.exclude[i], domain, name)) return false;
+  return true;
 }
 
 bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name, Piece mangled) {
-  const auto named = [&](const Element* elements, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool regular = elements[i].regex != nullptr;  // searched for in what people read
-      if (same(elements[i], demangled) || same(elements[i], short_name) ||
-          (!regular && same(elements[i], mangled)))
-        return true;
-    }
+  // Regular expressions search the names that people read only.
+  const auto names_kernel = [&](const Element& element) {
+    if (same(element, demangled) || same(element, short_name)) return true;
+    return element.regex == nullptr && same(element, mangled);
+  };
+  const auto list_names_kernel = [&](const Element* elements, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (names_kernel(elements[i])) return true;
     return false;
   };
-  return (plan.kernel_count == 0 || named(plan.kernels, plan.kernel_count)) &&
-         !named(plan.no_kernels, plan.no_kernel_count);
+  const bool is_included =
+      plan.kernel_count == 0 || list_names_kernel(plan.kernels, plan.kernel_count);
+  return is_included && !list_names_kernel(plan.no_kernels, plan.no_kernel_count);
 }
 
 }  // namespace rangescope::inject::counters

@@ -1,4 +1,4 @@
-// What the counters part was told to do (wire/counter_plan.hpp), parsed.
+// The counter plan (wire/counter_plan.hpp), parsed: which metrics of which ranges to count.
 #pragma once
 
 #include <cstddef>
@@ -41,12 +41,12 @@ struct Piece {
 enum class Per : std::uint8_t { kRange, kKernel, kBoth };
 
 struct Plan {
-  const char* metrics[kMaxMetrics];  ///< NUL-terminated, live for ever (CUPTI keeps the pointers)
-  const char* groups[kMaxMetrics] =
-      {};  ///< that want the metric, "memory,quick"; null: none was named
+  const char* metrics[kMaxMetrics];  ///< NUL-terminated, never freed: CUPTI keeps the pointers
+  /// The groups that need the metric, "memory,quick"; null: none was named.
+  const char* groups[kMaxMetrics] = {};
   std::size_t metric_count = 0;
-  std::size_t begins[kMaxConfigurations + 1] =
-      {};  ///< first metric of each configuration; behind the last: metric_count
+  /// The first metric of each configuration; after the last configuration metric_count.
+  std::size_t begins[kMaxConfigurations + 1] = {};
   std::size_t configuration_count = 0;
   bool pc = false;  ///< samples of the program counter instead of metrics
   Per per = Per::kRange;
@@ -64,33 +64,34 @@ struct Plan {
   std::size_t include_count = 0;
   Expression exclude[kMaxExpressions];
   std::size_t exclude_count = 0;
-  Element kernels[kMaxKernels], no_kernels[kMaxKernels];  ///< names; none of `kernels`: every one
-  std::size_t kernel_count = 0, no_kernel_count = 0;
-  char* text = nullptr;  ///< what names and metrics point into
+  Element kernels[kMaxKernels];     ///< names; none: all kernels
+  Element no_kernels[kMaxKernels];  ///< names of kernels to leave out
+  std::size_t kernel_count = 0;
+  std::size_t no_kernel_count = 0;
+  char* text = nullptr;  ///< the text that names and metrics point into
 };
 
-/// Parses `text` (the plan points into a copy of its own). On failure false, and `why` says which
-/// line and what.
+/// Parses a copy of `text`, which the plan keeps. On failure false, and line and reason in `why`.
 [[nodiscard]] bool parse_plan(const char* text, std::size_t bytes, Plan& plan, char* why,
                               std::size_t why_bytes);
-/// Gives back the memory of a plan that nothing uses, also of one that could not be parsed. A plan
-/// in use is never given back.
+/// Frees the memory of a plan that is not used, also of one that could not be parsed. A plan in use
+/// is never freed.
 void release_plan(Plan& plan);
 
-/// Does the expression match this push/pop stack (bottom to top) of this domain ("" is the default
-/// domain)? Without regard to start/end expressions, which never do. O(elements * depth).
+/// Whether the expression matches this push/pop stack (bottom to top) of this domain ("" is the
+/// default domain). Start/end expressions never do. O(elements * depth).
 [[nodiscard]] bool matches_stack(const Expression& expression, Piece domain, const Piece* stack,
                                  std::size_t depth);
-/// Does a start/end expression name this range?
+/// Whether a start/end expression names this range.
 [[nodiscard]] bool matches_start_end(const Expression& expression, Piece domain, Piece name);
 
-/// Is the range on top of this stack a target: does an include expression begin to match with it
-/// (and no exclude expression matches)? So below `decode/` only decode itself is a target, not the
+/// Whether the range on top of this stack is a target: an include expression begins to match with
+/// it, and no exclude expression matches. So for `decode/` only decode itself is a target, not the
 /// ranges inside.
 [[nodiscard]] bool is_target(const Plan& plan, Piece domain, const Piece* stack, std::size_t depth);
 [[nodiscard]] bool is_start_end_target(const Plan& plan, Piece domain, Piece name);
 
-/// Is a kernel of these names chosen? As model::KernelSelection has it.
+/// Whether a kernel with these names is chosen, by the rules of model::KernelSelection.
 [[nodiscard]] bool chooses_kernel(const Plan& plan, Piece demangled, Piece short_name,
                                   Piece mangled);
 

@@ -111,7 +111,7 @@ void adopt(Collector& c, Context& context, std::uint32_t target) {
     c.targets[target].launches = from.launches;
     context.first[target] = from.first;
     if (context.profiler.give_up_all(from.given_up))
-      context.mux->begin_anew(static_cast<std::uint32_t>(context.profiler.passes()));
+      context.mux->restart(static_cast<std::uint32_t>(context.profiler.passes()));
     if (context.profiler.given_up() != from.given_up) return;
     context.mux->go_on(target, from.progress);
     if (from.progress.pass == 0) return;

@@ -341,7 +341,7 @@ void fail_to_begin(Context& context, std::size_t pass) {
   if (context.state != Context::State::kReady || !context.profiler.enabled() ||
       !context.profiler.give_up(context.profiler.configuration(pass), tell_loss))
     return fail(context);
-  context.mux->begin_anew(static_cast<std::uint32_t>(context.profiler.passes()));
+  context.mux->restart(static_cast<std::uint32_t>(context.profiler.passes()));
 }
 
 bool enable_samples(Collector& c, Context& context) {

@@ -17,8 +17,8 @@ struct Block {
 
 std::atomic<Block*> current{nullptr};
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
-  return (bytes + to - 1) / to * to;
+constexpr std::size_t round_up(std::size_t bytes, std::size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace
@@ -28,13 +28,13 @@ std::size_t page_bytes() {
 }
 
 void* pages_allocate(std::size_t bytes) {
-  void* at = ::mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
+  void* pages = ::mmap(nullptr, round_up(bytes, 4096), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
 }
 
-void pages_free(void* at, std::size_t bytes) {
-  if (at != nullptr) ::munmap(at, round_up(bytes, 4096));
+void pages_free(void* pages, std::size_t bytes) {
+  if (pages != nullptr) ::munmap(pages, round_up(bytes, 4096));
 }
 
 void* arena_allocate(std::size_t bytes) {
@@ -43,16 +43,16 @@ void* arena_allocate(std::size_t bytes) {
   for (;;) {
     Block* block = current.load(std::memory_order_acquire);
     if (block != nullptr) {
-      const std::size_t at = block->used.fetch_add(bytes, std::memory_order_relaxed);
-      if (at + bytes <= block->size) return reinterpret_cast<char*>(block) + at;
+      const std::size_t offset = block->used.fetch_add(bytes, std::memory_order_relaxed);
+      if (offset + bytes <= block->size) return reinterpret_cast<char*>(block) + offset;
     }
-    void* fresh = pages_allocate(kBlock);
-    if (fresh == nullptr) return nullptr;
-    auto* made = static_cast<Block*>(fresh);
-    made->size = kBlock;
-    made->used.store(round_up(sizeof(Block), 16), std::memory_order_relaxed);
-    if (!current.compare_exchange_strong(block, made, std::memory_order_acq_rel))
-      pages_free(fresh, kBlock);
+    void* pages = pages_allocate(kBlock);
+    if (pages == nullptr) return nullptr;
+    auto* new_block = static_cast<Block*>(pages);
+    new_block->size = kBlock;
+    new_block->used.store(round_up(sizeof(Block), 16), std::memory_order_relaxed);
+    if (!current.compare_exchange_strong(block, new_block, std::memory_order_acq_rel))
+      pages_free(pages, kBlock);  // another thread was first
   }
 }
 

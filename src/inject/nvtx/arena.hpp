@@ -1,8 +1,8 @@
-// Memory for the injected library: never malloc (the program may interpose it, or be inside it),
-// never given back.
+// Memory for the injected library. It never calls malloc: the program may interpose malloc, or be
+// in a call of it. Arena memory is never freed.
 //
-// Blocks come from anonymous mmap and are cut by an atomic bump; null when the system refuses. Safe
-// in signal handlers.
+// An arena maps blocks and cuts them with an atomic addition; null if the system has no memory.
+// Safe in signal handlers.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ template <typename T>
   return static_cast<T*>(arena_allocate(count * sizeof(T)));
 }
 
-/// The page of the kernel: 4096, on arm64 16 or 64 KiB too.
+/// Page size of the kernel: 4096 bytes, on arm64 also 16 or 64 KiB.
 [[nodiscard]] std::size_t page_bytes();
 
-/// A mapping of its own, for what grows by doubling; the old one goes back with pages_free.
+/// A mapping outside the arena, for tables that grow by doubling. Free it with pages_free.
 [[nodiscard]] void* pages_allocate(std::size_t bytes);
-void pages_free(void* at, std::size_t bytes);
+void pages_free(void* pages, std::size_t bytes);
 
 }  // namespace rangescope::inject

@@ -56,23 +56,24 @@ struct Settings {
   char folder[PATH_MAX];
 };
 std::atomic<const Settings*> settings{nullptr};
-std::atomic<native::FileHeader*> ancestor{
-    nullptr};                      // of the last file that this process or one before a fork made
+// Header of the newest file that this process, or its parent before the fork, made.
+std::atomic<native::FileHeader*> ancestor{nullptr};
 std::atomic<int> first_filter{0};  // PR_GET_SECCOMP when recording began
-std::atomic<std::uint64_t> range_own_ps{0}, range_pair_ps{0};
-std::atomic<std::int64_t> ahead_ns{0};  // of the machine's clock
+std::atomic<std::uint64_t> range_own_ps{0};
+std::atomic<std::uint64_t> range_pair_ps{0};
+std::atomic<std::int64_t> ahead_ns{0};  // how far our clock is ahead of the machine's
 
 }  // namespace
 
 struct CaptureFile {
   native::FileHeader* header = nullptr;
   std::uint32_t window = 0;
-  bool again = false;      // its place was that of another
-  std::uint64_t room = 0;  // a sparse file of so many bytes, mapped as it is used; 0: each chunk is
-                           // reserved by its own
-  std::atomic<std::uint64_t> next{page_bytes()};  // where the next chunk begins
-  std::atomic<std::uint64_t> refused_until{
-      0};  // after a failure, try again when this many drops were counted
+  bool is_recycled = false;  // object and header's address are those of an older window's file
+  // Size of a sparse file, mapped piece by piece; 0: blocks are reserved separately for each chunk.
+  std::uint64_t sparse_bytes = 0;
+  std::atomic<std::uint64_t> next{page_bytes()};  // offset of the next chunk
+  // After a failure: no further attempt before this many drops were counted.
+  std::atomic<std::uint64_t> refused_until{0};
   std::atomic<Drop> refused_for{Drop::kNoSpace};
   std::atomic<std::uint64_t> drops{0};
   char path[PATH_MAX + 64];
@@ -80,8 +81,14 @@ struct CaptureFile {
 
 namespace {
 
-void bump(native::FileHeader& header, std::uint32_t why, std::uint64_t count) {
-  std::atomic_ref<std::uint64_t>(header.dropped[why]).fetch_add(count, std::memory_order_relaxed);
+void add_drops(native::FileHeader& header, std::uint32_t reason, std::uint64_t count) {
+  std::atomic_ref<std::uint64_t> dropped(header.dropped[reason]);
+  dropped.fetch_add(count, std::memory_order_relaxed);
+}
+
+void add_early_drops(native::FileHeader& header) {
+  for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
+    add_drops(header, i, process.early[i].exchange(0, std::memory_order_relaxed));
 }
 
 Drop reason_of(int error) {
@@ -102,99 +109,114 @@ Drop reason_of(int error) {
   }
 }
 
-// Reserves [at, at + bytes) on disk: 0, or errno. Asks for RLIMIT_FSIZE first, since the kernel
-// would send SIGXFSZ.
-int reserve(int file, std::uint64_t at, std::size_t bytes) {
+bool exceeds_file_limit(std::uint64_t end) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      at + bytes > limit.rlim_cur)
-    return EFBIG;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    if (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(bytes)) == 0) return 0;
-    if (errno != EINTR) break;
-  }
-  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
-  static const char zeros[native::kPage] =
-      {};  // file systems without fallocate (NFSv3, some FUSE): write the zeros
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+  return limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur;
+}
+
+// For file systems without fallocate: NFSv3, some FUSE. 0, or errno.
+int write_zeros(int file, std::uint64_t offset, std::size_t bytes) {
+  static const char zeros[native::kPage] = {};
   for (std::size_t done = 0; done < bytes; done += sizeof zeros) {
-    ssize_t wrote = -1;
+    ssize_t written = -1;
     do {
-      wrote = pwrite(file, zeros, sizeof zeros, static_cast<off_t>(at + done));
-    } while (wrote < 0 && errno == EINTR);
-    if (wrote != static_cast<ssize_t>(sizeof zeros)) return wrote < 0 ? errno : ENOSPC;
+      written = pwrite(file, zeros, sizeof zeros, static_cast<off_t>(offset + done));
+    } while (written < 0 && errno == EINTR);
+    if (written < 0) return errno;
+    if (written != static_cast<ssize_t>(sizeof zeros)) return ENOSPC;
   }
   return 0;
 }
 
-// File systems of this machine on which a hole costs nothing, and a page is reserved when it is
+// Reserves [offset, offset + bytes) on disk: 0, or errno. RLIMIT_FSIZE is checked first, because
+// the kernel would send SIGXFSZ.
+int reserve(int file, std::uint64_t offset, std::size_t bytes) {
+  if (exceeds_file_limit(offset + bytes)) return EFBIG;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (fallocate(file, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) break;
+  }
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  return write_zeros(file, offset, bytes);
+}
+
+// True for local file systems on which a hole costs nothing, and a page gets its block when it is
 // first written.
 bool is_sparse(int file) {
   struct statfs system {};
   if (fstatfs(file, &system) != 0) return false;
-  for (const std::uint32_t known :
-       {0xEF53u, 0x58465342u, 0x9123683Eu, 0x01021994u, 0x794C7630u, 0xF2F52010u}) {
-    if (static_cast<std::uint32_t>(system.f_type) == known)
-      return true;  // ext, XFS, Btrfs, tmpfs, overlay, F2FS
-  }
+  constexpr std::uint32_t kSparseTypes[] = {0xEF53u,       // ext2 to ext4
+                                            0x58465342u,   // XFS
+                                            0x9123683Eu,   // Btrfs
+                                            0x01021994u,   // tmpfs
+                                            0x794C7630u,   // overlay
+                                            0xF2F52010u};  // F2FS
+  for (const std::uint32_t type : kSparseTypes)
+    if (static_cast<std::uint32_t>(system.f_type) == type) return true;
   return false;
 }
 
-// How large the new, empty file can be made at once; it is so then. 0 where that is not possible.
-std::uint64_t make_room(int file) {
-  std::uint64_t most = settings.load(std::memory_order_acquire)->limit;
+// Makes the new, empty file as large as it may become, and returns that size; 0 if the file system
+// does not allow it.
+std::uint64_t make_sparse(int file) {
+  std::uint64_t bytes = settings.load(std::memory_order_acquire)->limit;
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return 0;
-  if (most > limit.rlim_cur) most = limit.rlim_cur;
-  most = most / page_bytes() * page_bytes();
-  return most > page_bytes() && is_sparse(file) && ftruncate(file, static_cast<off_t>(most)) == 0
-             ? most
-             : 0;
+  if (bytes > limit.rlim_cur) bytes = limit.rlim_cur;
+  bytes = bytes / page_bytes() * page_bytes();
+  if (bytes <= page_bytes() || !is_sparse(file)) return 0;
+  return ftruncate(file, static_cast<off_t>(bytes)) == 0 ? bytes : 0;
 }
 
-// The blocks of what is mapped of a sparse file. Without read-ahead: it puts large folios where the
-// file is empty, and ext4 then goes through a whole one for each page of it that is first written
-// (Linux 6.18: 12 us a page, 5 without; of a file that is all hole 3 ms for the first page, which
-// each child of a fork paid).
-int populate(void* at, std::size_t bytes) {
-  madvise(at, bytes, MADV_RANDOM);
-  return madvise(at, bytes, kMadvPopulateWrite);
+// Allocates the blocks of mapped pages of a sparse file. Read-ahead is off: it puts large folios
+// into holes, and ext4 then walks a whole folio for each page that is first written (Linux 6.18:
+// 12 us a page, 5 without; the first page of an empty file 3 ms, which each child of a fork paid).
+int populate(void* pages, std::size_t bytes) {
+  madvise(pages, bytes, MADV_RANDOM);
+  return madvise(pages, bytes, kMadvPopulateWrite);
 }
 
-// Whether what is mapped at `at` can be mapped once more, as map_more() does. qemu-user (7.2) knows
-// no size of 0.
-bool maps_again(void* at) {
-  void* const again = mremap(at, 0, native::kPage, MREMAP_MAYMOVE);
-  return again != MAP_FAILED && munmap(again, native::kPage) == 0;
+// Whether map_more() can map these pages a second time. qemu-user (7.2) refuses a size of 0.
+bool can_be_mapped_twice(void* pages) {
+  void* const second = mremap(pages, 0, native::kPage, MREMAP_MAYMOVE);
+  return second != MAP_FAILED && munmap(second, native::kPage) == 0;
 }
 
-// [at, at + bytes) of a sparse file: another map of what its header is a map of, which takes
-// neither a descriptor nor a path (the program may have used up the one and lost the right to the
-// other: chroot, setuid, a seccomp filter that kills), then its blocks. MAP_FAILED and the error
-// where they cannot be had.
-void* map_more(const CaptureFile& file, std::uint64_t at, std::size_t bytes, int& error) {
+bool is_readable(void* page) {
+  return madvise(page, page_bytes(), kMadvPopulateRead) == 0;
+}
+
+// Why populate() of a chunk failed with EFAULT: on a full disk the hole can still be read (on tmpfs
+// the page before it), behind the end of a truncated file nothing can.
+int reason_of_fault(char* chunk) {
+  const bool is_within_file = is_readable(chunk) || is_readable(chunk - page_bytes());
+  return is_within_file ? ENOSPC : ESTALE;
+}
+
+// Maps [offset, offset + bytes) of a sparse file, with its blocks, by duplicating the mapping of
+// the header. That takes neither a descriptor nor a path: the program may have used up its
+// descriptors, and lost the right to the path (chroot, setuid, a seccomp filter that kills).
+// On failure MAP_FAILED, and `error`.
+void* map_more(const CaptureFile& file, std::uint64_t offset, std::size_t bytes, int& error) {
   error = EFBIG;
-  if (at + bytes > file.room) return MAP_FAILED;
-  void* const whole = mremap(file.header, 0, at + bytes, MREMAP_MAYMOVE);
+  if (offset + bytes > file.sparse_bytes) return MAP_FAILED;
+  void* const start_of_file = mremap(file.header, 0, offset + bytes, MREMAP_MAYMOVE);
   error = errno;
-  if (whole == MAP_FAILED) return MAP_FAILED;
-  char* const chunk = static_cast<char*>(whole) + at;
-  const bool reserved = populate(chunk, bytes) == 0;
-  if (!reserved) {
+  if (start_of_file == MAP_FAILED) return MAP_FAILED;
+  char* const chunk = static_cast<char*>(start_of_file) + offset;
+  const bool has_blocks = populate(chunk, bytes) == 0;
+  if (!has_blocks) {
     error = errno;
-    // A hole can be read where the disk is full (of a tmpfs what is before it), and nothing behind
-    // the file's end.
-    const auto reads = [](void* page) {
-      return madvise(page, page_bytes(), kMadvPopulateRead) == 0;
-    };
-    if (error == EFAULT) error = reads(chunk) || reads(chunk - page_bytes()) ? ENOSPC : ESTALE;
+    if (error == EFAULT) error = reason_of_fault(chunk);
   }
-  if (munmap(whole, at) == 0 && reserved) return chunk;
-  munmap(whole, at + bytes);
+  if (munmap(start_of_file, offset) == 0 && has_blocks) return chunk;
+  munmap(start_of_file, offset + bytes);
   return MAP_FAILED;
 }
 
-// Whether the program has put itself under a seccomp filter meanwhile: what that kills for, nobody
-// can ask.
+// Whether the program has installed a seccomp filter since recording began. Which system calls the
+// filter kills for cannot be queried.
 bool is_newly_filtered() {
   return first_filter.load(std::memory_order_relaxed) == 0 &&
          prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
@@ -215,52 +237,53 @@ void fill(native::FileHeader& header, std::uint32_t window) {
       (window != 0 ? next_range_id : process.first_range_id).load(std::memory_order_relaxed);
   header.window = window;
   header.used_bytes = page_bytes();
-  const Settings& said = *settings.load(std::memory_order_acquire);
-  header.rank_plus_1 = said.rank_plus_1;
-  header.local_rank_plus_1 = said.local_rank_plus_1;
-  header.world_size = said.world_size;
+  const Settings& prepared = *settings.load(std::memory_order_acquire);
+  header.rank_plus_1 = prepared.rank_plus_1;
+  header.local_rank_plus_1 = prepared.local_rank_plus_1;
+  header.world_size = prepared.world_size;
   header.flags = getenv(wire::kLight) != nullptr ? native::kLight : 0;
   header.range_own_ps = range_own_ps.load(std::memory_order_relaxed);
   header.range_pair_ps = range_pair_ps.load(std::memory_order_relaxed);
   header.tool_bytes = sizeof kTool - 1;
   memcpy(header.tool, kTool, sizeof kTool - 1);
-  const ssize_t got = readlink("/proc/self/exe", header.exe, sizeof header.exe);
-  header.exe_bytes = got > 0 ? static_cast<std::uint32_t>(got) : 0;
+  const ssize_t length = readlink("/proc/self/exe", header.exe, sizeof header.exe);
+  header.exe_bytes = length > 0 ? static_cast<std::uint32_t>(length) : 0;
 }
 
-// A new file of this process; -1 and errno otherwise.
-int create_file(CaptureFile& made, const char* folder) {
+// Opens a new file of this process, and sets the path; -1 and errno on failure.
+int create_file(CaptureFile& created, const char* folder) {
   for (std::uint64_t image = 0; image < kMostFiles; ++image) {
-    snprintf(made.path, sizeof made.path, "%s/%d.%llu%s", folder, static_cast<int>(getpid()),
+    snprintf(created.path, sizeof created.path, "%s/%d.%llu%s", folder, static_cast<int>(getpid()),
              static_cast<unsigned long long>(image), native::kSuffix);
-    const int file = open(made.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    const int file = open(created.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file >= 0 || errno != EEXIST) return file;
   }
   return -1;
 }
 
-// The same of a file that grows chunk by chunk.
-void* map_reserved(const CaptureFile& state, std::uint64_t at, std::size_t bytes, int& error) {
+// Like map_more(), for a file that grows chunk by chunk.
+void* map_reserved(const CaptureFile& state, std::uint64_t offset, std::size_t bytes, int& error) {
   void* mapped = MAP_FAILED;
   const int file = open(state.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) {
     error = errno;
     return mapped;
   }
-  error = reserve(file, at, bytes);
+  error = reserve(file, offset, bytes);
   if (error == 0) {
-    mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(at));
+    mapped =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
     if (mapped == MAP_FAILED) error = errno;
   }
   close(file);
-  // One call instead of a fault every 128 ranges. Linux 5.14; refused before, and then the faults
-  // come one by one.
+  // One call instead of a page fault every 128 ranges. Linux before 5.14 refuses it, and the faults
+  // happen one by one.
   if (mapped != MAP_FAILED && bytes >= kPopulate) madvise(mapped, bytes, kMadvPopulateWrite);
   return mapped;
 }
 
-// For whoever asks why there is no capture of this process. False where nothing at all can be
-// written there.
+// Leaves a link whose target is the errno, so that a reader can say why this process has no
+// capture. False if even that cannot be written.
 bool leave_reason(const char* folder, int error) {
   char reason[16], path[PATH_MAX + 64];
   snprintf(reason, sizeof reason, "%d", error);
@@ -269,71 +292,78 @@ bool leave_reason(const char* folder, int error) {
   return symlink(reason, path) == 0 || errno == EEXIST;
 }
 
-// From now on drops of this process, the child of a fork, are counted in the file that it has from
-// its parent.
+// From now on drops of this process, the child of a fork, are counted in the file that its parent
+// mapped.
 void count_with_ancestor(native::FileHeader& header) {
   process.cut_off.store(true, std::memory_order_release);
-  for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
-    bump(header, i, process.early[i].exchange(0, std::memory_order_relaxed));
+  add_early_drops(header);
 }
 
-// Null with its errno when it cannot be had.
+// Maps the header of a new file. Sets sparse_bytes, to 0 where a sparse file cannot be used: Linux
+// before 5.14, and qemu-user. MAP_FAILED, and `error`, on failure.
+void* map_header(CaptureFile& created, int file, int& error) {
+  void* const recycled = created.header;
+  created.sparse_bytes = make_sparse(file);
+  error = created.sparse_bytes != 0 ? 0 : reserve(file, 0, page_bytes());
+  if (error != 0) return MAP_FAILED;
+  const int flags = recycled != nullptr ? MAP_SHARED | MAP_FIXED : MAP_SHARED;
+  void* header = mmap(recycled, page_bytes(), PROT_READ | PROT_WRITE, flags, file, 0);
+  if (header == MAP_FAILED) {
+    error = errno;
+    return MAP_FAILED;
+  }
+  if (created.sparse_bytes == 0) return header;
+  if (can_be_mapped_twice(header) && populate(header, page_bytes()) == 0) return header;
+  error = errno == EFAULT ? ENOSPC : 0;
+  created.sparse_bytes = 0;
+  if (error == 0 && ftruncate(file, 0) != 0) error = errno;
+  if (error == 0) error = reserve(file, 0, page_bytes());
+  if (error == 0) return header;
+  if (recycled == nullptr) munmap(header, page_bytes());
+  return MAP_FAILED;
+}
+
+// Creates the file of this process for a window. Null, and `error`, on failure.
 CaptureFile* make_file(const char* folder, std::uint32_t window, int& error) {
-  // A place of two windows ago: its header is mapped over, since a thread that stood still may yet
-  // count there.
+  // The object of two windows ago is used again. Its header is mapped over and never unmapped,
+  // because a thread that was stopped in between may still count there.
   CaptureFile* const spare = process.spare.exchange(nullptr);
-  void* const over = spare != nullptr ? spare->header : nullptr;
+  native::FileHeader* const recycled = spare != nullptr ? spare->header : nullptr;
   void* const memory = spare != nullptr ? spare : arena_allocate(sizeof(CaptureFile));
   if (memory == nullptr) {
     error = ENOMEM;
     return nullptr;
   }
-  auto* made = new (memory) CaptureFile;
-  made->window = window;
-  made->header = static_cast<native::FileHeader*>(over);
-  made->again = over != nullptr;
-  const int file = create_file(*made, folder);
+  auto* created = new (memory) CaptureFile;
+  created->window = window;
+  created->header = recycled;
+  created->is_recycled = recycled != nullptr;
+  const int file = create_file(*created, folder);
   if (file < 0) {
     error = errno;
-    if (over != nullptr) process.spare.store(made);
+    if (recycled != nullptr) process.spare.store(created);
     return nullptr;
   }
-  made->room = make_room(file);
-  error = made->room != 0 ? 0 : reserve(file, 0, page_bytes());
-  void* at = MAP_FAILED;
-  if (error == 0) {
-    at = mmap(over, page_bytes(), PROT_READ | PROT_WRITE,
-              MAP_SHARED | (over != nullptr ? MAP_FIXED : 0), file, 0);
-    if (at == MAP_FAILED) error = errno;
-  }
-  if (at != MAP_FAILED && made->room != 0 && (!maps_again(at) || populate(at, page_bytes()) != 0)) {
-    error = errno == EFAULT ? ENOSPC : 0;
-    made->room = 0;  // Linux before 5.14, and qemu-user
-    if (error == 0 && ftruncate(file, 0) != 0) error = errno;
-    if (error == 0) error = reserve(file, 0, page_bytes());
-    if (error != 0 && over == nullptr) munmap(at, page_bytes());
-    if (error != 0) at = MAP_FAILED;
-  }
+  void* const header = map_header(*created, file, error);
   close(file);
-  if (at == MAP_FAILED) {
-    unlink(made->path);
-    if (over != nullptr) process.spare.store(made);
+  if (header == MAP_FAILED) {
+    unlink(created->path);
+    if (recycled != nullptr) process.spare.store(created);
     return nullptr;
   }
-  made->header = static_cast<native::FileHeader*>(at);
-  fill(*made->header, window);
-  for (std::uint32_t i = 0; i < native::kDropReasons; ++i)
-    bump(*made->header, i, process.early[i].exchange(0, std::memory_order_relaxed));
-  return made;
+  created->header = static_cast<native::FileHeader*>(header);
+  fill(*created->header, window);
+  add_early_drops(*created->header);
+  return created;
 }
 
 bool is_off(const char* value) {
   return value == nullptr || value[0] == '\0' || (value[0] == '0' && value[1] == '\0');
 }
 
-// What a launcher told this process, plus 1; 0 where none did.
+// The number in the first of a launcher's variables that is set, plus 1; 0 if none is.
 template <std::size_t n>
-std::uint64_t number_of(const char* const (&variables)[n]) {
+std::uint64_t launcher_number_plus_1(const char* const (&variables)[n]) {
   unsigned value = 0;
   for (const char* name : variables)
     if (wire::parse_rank(getenv(name), value)) return std::uint64_t{value} + 1;
@@ -364,55 +394,78 @@ void clock_prepare() {
   ahead_ns.store(wire::clock_ahead_ns(), std::memory_order_relaxed);
 }
 
+namespace {
+
+// The rank of this process is not in RANGESCOPE_RANKS.
+bool is_rank_left_out(std::uint64_t rank_plus_1) {
+  const char* ranks = getenv(wire::kRanks);
+  if (ranks == nullptr || rank_plus_1 == 0) return false;
+  return !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1));
+}
+
+// Stores the absolute path of the folder, because the process may change its directory later.
+bool set_folder(Settings& prepared, const char* folder) {
+  std::size_t used = 0;
+  if (folder[0] != '/') {
+    if (getcwd(prepared.folder, sizeof prepared.folder) == nullptr)
+      return refuse("the current directory has no name", "");
+    used = strlen(prepared.folder);
+    prepared.folder[used++] = '/';
+  }
+  const std::size_t length = strlen(folder);
+  if (used + length >= sizeof prepared.folder) return refuse("RANGESCOPE_DIR is too long", folder);
+  memcpy(prepared.folder + used, folder, length + 1);
+  return true;
+}
+
+// leave_reason() with the rights of the user who started a set-user-id program: the caller chooses
+// the folder, and must not make files of another user there.
+void leave_reason_as_caller(const char* folder) {
+  if (process.no_file.exchange(1) != 0) return;
+  const auto user = syscall(SYS_setfsuid, getuid());
+  const auto group = syscall(SYS_setfsgid, getgid());
+  (void)leave_reason(folder, EPERM);
+  syscall(SYS_setfsuid, user);
+  syscall(SYS_setfsgid, group);
+}
+
+std::uint64_t capture_limit() {
+  const char* text = getenv(wire::kMaxCaptureSize);
+  if (text == nullptr || text[0] == '\0') return kDefaultLimit;
+  char* end = nullptr;
+  const unsigned long long bytes = strtoull(text, &end, 10);
+  const bool is_number = end != text && *end == '\0';
+  return is_number ? bytes : kDefaultLimit;
+}
+
+}  // namespace
+
 bool capture_prepare() {
   if (settings.load(std::memory_order_acquire) != nullptr) return true;
   const Quiet quiet;
   const char* folder = getenv(wire::kDir);
   if (folder == nullptr || folder[0] == '\0') return refuse("RANGESCOPE_DIR is not set", "");
-  const std::uint64_t rank_plus_1 = number_of(wire::kRankVariables);
-  if (const char* ranks = getenv(wire::kRanks);
-      ranks != nullptr && rank_plus_1 > 0 &&
-      !wire::lists_rank(ranks, static_cast<unsigned>(rank_plus_1 - 1)))
-    return refuse("its rank is not to be profiled", "");
-  auto* made = static_cast<Settings*>(arena_allocate(sizeof(Settings)));
-  if (made == nullptr) return refuse("there is no memory", folder);
-  std::size_t used = 0;
-  if (folder[0] != '/') {  // relative: to where the process is now, for it may move
-    if (getcwd(made->folder, sizeof made->folder) == nullptr)
-      return refuse("the current directory has no name", "");
-    used = strlen(made->folder);
-    made->folder[used++] = '/';
-  }
-  const std::size_t length = strlen(folder);
-  if (used + length >= sizeof made->folder) return refuse("RANGESCOPE_DIR is too long", folder);
-  memcpy(made->folder + used, folder, length + 1);
-  if (getauxval(AT_SECURE) !=
-      0) {  // set-user-id and the like: a file of another user, wherever the caller says
-    if (process.no_file.exchange(1) == 0) {
-      const auto user = syscall(SYS_setfsuid, getuid()), group = syscall(SYS_setfsgid, getgid());
-      (void)leave_reason(made->folder, EPERM);
-      syscall(SYS_setfsuid, user);
-      syscall(SYS_setfsgid, group);
-    }
-    return refuse("it has the rights of another user (set-user-id)", made->folder);
+  const std::uint64_t rank_plus_1 = launcher_number_plus_1(wire::kRankVariables);
+  if (is_rank_left_out(rank_plus_1)) return refuse("its rank is not to be profiled", "");
+  auto* prepared = static_cast<Settings*>(arena_allocate(sizeof(Settings)));
+  if (prepared == nullptr) return refuse("there is no memory", folder);
+  if (!set_folder(*prepared, folder)) return false;
+  if (getauxval(AT_SECURE) != 0) {
+    leave_reason_as_caller(prepared->folder);
+    return refuse("it has the rights of another user (set-user-id)", prepared->folder);
   }
   first_filter.store(prctl(PR_GET_SECCOMP, 0, 0, 0, 0), std::memory_order_relaxed);
   clock_prepare();
-  mkdir(made->folder, 0755);
-  if (access(made->folder, W_OK | X_OK) != 0)
-    return refuse("RANGESCOPE_DIR cannot be written", made->folder);
-  made->limit = kDefaultLimit;
-  if (const char* limit = getenv(wire::kMaxCaptureSize); limit != nullptr && limit[0] != '\0') {
-    char* end = nullptr;
-    const unsigned long long bytes = strtoull(limit, &end, 10);
-    if (end != limit && *end == '\0') made->limit = bytes;
-  }
-  made->rank_plus_1 = rank_plus_1;
-  made->local_rank_plus_1 = number_of(wire::kLocalRankVariables);
-  const std::uint64_t world_plus_1 = number_of(wire::kWorldVariables);
-  made->world_size = world_plus_1 > 0 ? world_plus_1 - 1 : 0;
+  mkdir(prepared->folder, 0755);
+  if (access(prepared->folder, W_OK | X_OK) != 0)
+    return refuse("RANGESCOPE_DIR cannot be written", prepared->folder);
+  prepared->limit = capture_limit();
+  prepared->rank_plus_1 = rank_plus_1;
+  prepared->local_rank_plus_1 = launcher_number_plus_1(wire::kLocalRankVariables);
+  const std::uint64_t world_plus_1 = launcher_number_plus_1(wire::kWorldVariables);
+  prepared->world_size = world_plus_1 > 0 ? world_plus_1 - 1 : 0;
   const Settings* none = nullptr;
-  settings.compare_exchange_strong(none, made);  // else another thread was first, with the same
+  settings.compare_exchange_strong(none, prepared);  // a thread that was first stored the same
   return true;
 }
 
@@ -420,101 +473,133 @@ const char* capture_folder() {
   return settings.load(std::memory_order_acquire)->folder;
 }
 
-/// Null where it cannot be had, and for a window that is over.
-CaptureFile* capture_file(std::uint32_t window) {
-  CaptureFile* known = process.file.load(std::memory_order_acquire);
-  if (known != nullptr && known->window == window) return known;
-  if (process.no_file.load(std::memory_order_acquire) == std::uint64_t{window} + 1 ||
-      window != control::window())
-    return nullptr;
-  const Quiet quiet;
-  if (ancestor.load(std::memory_order_acquire) != nullptr &&
-      is_newly_filtered()) {  // the child of a fork
-    process.filtered.store(true, std::memory_order_release);
-    process.no_file.store(std::uint64_t{window} + 1, std::memory_order_release);
-    return nullptr;
-  }
-  if (ancestor.load(std::memory_order_acquire) != nullptr) clock_prepare();
-  char folder[sizeof Settings::folder + 24];
-  const char* const all = settings.load(std::memory_order_acquire)->folder;
-  if (window == 0)
-    snprintf(folder, sizeof folder, "%s", all);
-  else
-    snprintf(folder, sizeof folder, "%s/%s%u", all, wire::control::kWindow, window);
-  int error = 0;
-  CaptureFile* made = make_file(folder, window, error);
-  if (made == nullptr) {
-    native::FileHeader* const above = ancestor.load(std::memory_order_acquire);
-    if (!leave_reason(folder, error) && above != nullptr) count_with_ancestor(*above);
-    process.no_file.store(std::uint64_t{window} + 1, std::memory_order_release);
-    known = process.file.load(std::memory_order_acquire);
-    return known != nullptr && known->window == window ? known : nullptr;
-  }
-  if (process.file.compare_exchange_strong(known, made)) {
-    ancestor.store(made->header, std::memory_order_release);
-    if (known != nullptr) process.spare.store(process.older.exchange(known));
-    return made;
-  }
-  unlink(made->path);  // another thread was first
-  if (made->again)
-    process.spare.store(made);
-  else
-    munmap(made->header, page_bytes());
-  return known != nullptr && known->window == window ? known : nullptr;
+namespace {
+
+bool is_of_window(const CaptureFile* file, std::uint32_t window) {
+  return file != nullptr && file->window == window;
 }
+
+// Do not try again to make a file for this window.
+void give_up_window(std::uint32_t window) {
+  process.no_file.store(std::uint64_t{window} + 1, std::memory_order_release);
+}
+
+bool has_given_up(std::uint32_t window) {
+  return process.no_file.load(std::memory_order_acquire) == std::uint64_t{window} + 1;
+}
+
+// The file of this process for the window, made if there is none yet. Null if that fails, and for a
+// window that is over.
+CaptureFile* capture_file(std::uint32_t window) {
+  CaptureFile* current = process.file.load(std::memory_order_acquire);
+  if (is_of_window(current, window)) return current;
+  if (has_given_up(window) || window != control::window()) return nullptr;
+  const Quiet quiet;
+  const bool is_fork_child = ancestor.load(std::memory_order_acquire) != nullptr;
+  if (is_fork_child && is_newly_filtered()) {
+    process.filtered.store(true, std::memory_order_release);
+    give_up_window(window);
+    return nullptr;
+  }
+  if (is_fork_child) clock_prepare();
+  char folder[sizeof Settings::folder + 24];
+  const char* const all_windows = settings.load(std::memory_order_acquire)->folder;
+  if (window == 0)
+    snprintf(folder, sizeof folder, "%s", all_windows);
+  else
+    snprintf(folder, sizeof folder, "%s/%s%u", all_windows, wire::control::kWindow, window);
+  int error = 0;
+  CaptureFile* created = make_file(folder, window, error);
+  if (created == nullptr) {
+    native::FileHeader* const parents = ancestor.load(std::memory_order_acquire);
+    if (!leave_reason(folder, error) && parents != nullptr) count_with_ancestor(*parents);
+    give_up_window(window);
+    current = process.file.load(std::memory_order_acquire);
+    return is_of_window(current, window) ? current : nullptr;
+  }
+  if (process.file.compare_exchange_strong(current, created)) {
+    ancestor.store(created->header, std::memory_order_release);
+    if (current != nullptr) process.spare.store(process.older.exchange(current));
+    return created;
+  }
+  unlink(created->path);  // another thread was first
+  if (created->is_recycled)
+    process.spare.store(created);
+  else
+    munmap(created->header, page_bytes());
+  return is_of_window(current, window) ? current : nullptr;
+}
+
+}  // namespace
 
 bool capture_open() {
   return control::dormant() || capture_file(control::window()) != nullptr;
 }
 
+namespace {
+
+// The file system is not asked at every event after it has refused a chunk.
+bool was_refused_recently(const CaptureFile& file) {
+  return file.drops.load(std::memory_order_relaxed) <
+         file.refused_until.load(std::memory_order_relaxed);
+}
+
+void note_refusal(CaptureFile& file, Drop reason) {
+  constexpr std::uint64_t kDropsBeforeRetry = 1024;
+  const std::uint64_t drops = file.drops.load(std::memory_order_relaxed);
+  file.refused_for.store(reason, std::memory_order_relaxed);
+  file.refused_until.store(drops + kDropsBeforeRetry, std::memory_order_relaxed);
+}
+
+void raise_used_bytes(native::FileHeader& header, std::uint64_t end) {
+  std::atomic_ref<std::uint64_t> used_bytes(header.used_bytes);
+  std::uint64_t used = used_bytes.load();
+  while (used < end && !used_bytes.compare_exchange_weak(used, end)) {
+  }
+}
+
+}  // namespace
+
 native::ChunkHeader* capture_chunk(std::uint32_t window, std::size_t bytes, Drop& why) {
   const Quiet quiet;
-  CaptureFile* file_of = capture_file(window);
-  if (file_of == nullptr) {
+  CaptureFile* const file = capture_file(window);
+  if (file == nullptr) {
     why = window == control::window() ? Drop::kNoFile : kWindowOver;
     return nullptr;
   }
-  CaptureFile& state = *file_of;
-  if (state.drops.load(std::memory_order_relaxed) <
-      state.refused_until.load(std::memory_order_relaxed)) {
-    why = state.refused_for.load(std::memory_order_relaxed);  // refused a moment ago: do not ask
-                                                              // the file system at every event
+  if (was_refused_recently(*file)) {
+    why = file->refused_for.load(std::memory_order_relaxed);
     return nullptr;
   }
   const std::uint64_t limit = settings.load(std::memory_order_acquire)->limit;
-  std::uint64_t at = state.next.load(std::memory_order_relaxed);
+  std::uint64_t offset = file->next.load(std::memory_order_relaxed);
   do {
-    if (at + bytes > limit) {
+    if (offset + bytes > limit) {
       why = Drop::kSizeLimit;
       return nullptr;
     }
-  } while (!state.next.compare_exchange_weak(at, at + bytes, std::memory_order_relaxed));
+  } while (!file->next.compare_exchange_weak(offset, offset + bytes, std::memory_order_relaxed));
   int error = 0;
-  void* const mapped =
-      state.room != 0 ? map_more(state, at, bytes, error) : map_reserved(state, at, bytes, error);
+  void* const mapped = file->sparse_bytes != 0 ? map_more(*file, offset, bytes, error)
+                                               : map_reserved(*file, offset, bytes, error);
   if (mapped == MAP_FAILED) {
-    std::uint64_t mine = at + bytes;
-    state.next.compare_exchange_strong(mine, at,
-                                       std::memory_order_relaxed);  // else it stays a hole
+    // Gives the space back, unless another thread has already taken what follows.
+    std::uint64_t end = offset + bytes;
+    file->next.compare_exchange_strong(end, offset, std::memory_order_relaxed);
     why = reason_of(error);
-    state.refused_for.store(why, std::memory_order_relaxed);
-    state.refused_until.store(state.drops.load(std::memory_order_relaxed) + 1024,
-                              std::memory_order_relaxed);
+    note_refusal(*file, why);
     return nullptr;
   }
-  std::atomic_ref<std::uint64_t> used(state.header->used_bytes);
-  for (std::uint64_t known = used.load();
-       known < at + bytes && !used.compare_exchange_weak(known, at + bytes);) {
-  }
+  raise_used_bytes(*file->header, offset + bytes);
   return static_cast<native::ChunkHeader*>(mapped);
 }
 
-std::uint32_t capture_one_of() {
+std::uint32_t capture_thinning() {
   const CaptureFile* file = process.file.load(std::memory_order_acquire);
   const std::uint64_t limit = settings.load(std::memory_order_acquire)->limit;
   if (file == nullptr || limit < kLeastThinned) return 1;
-  const std::uint64_t used = file->next.load(std::memory_order_relaxed),
-                      left = used < limit ? limit - used : 0;
+  const std::uint64_t used = file->next.load(std::memory_order_relaxed);
+  const std::uint64_t left = used < limit ? limit - used : 0;
   unsigned halvings = 0;
   while (halvings < 15 && left <= limit >> (halvings + 1)) ++halvings;
   return 1u << 2 * halvings;
@@ -525,21 +610,20 @@ void capture_release(native::ChunkHeader* chunk, std::size_t bytes) {
 }
 
 void capture_count(Drop why, std::uint64_t count) {
-  const auto index = static_cast<std::uint32_t>(why);
+  const auto reason = static_cast<std::uint32_t>(why);
   if (why == kWindowOver) return;
   CaptureFile* file = process.file.load(std::memory_order_acquire);
-  if (file == nullptr) {
-    if (process.filtered.load(std::memory_order_relaxed))
-      bump(*ancestor.load(std::memory_order_acquire), static_cast<std::uint32_t>(Drop::kFiltered),
-           count);
-    else if (process.cut_off.load(std::memory_order_acquire))
-      bump(*ancestor.load(std::memory_order_acquire), index, count);
-    else
-      process.early[index].fetch_add(count, std::memory_order_relaxed);
-    return;
+  if (file != nullptr) {
+    add_drops(*file->header, reason, count);
+    file->drops.fetch_add(count, std::memory_order_relaxed);
+  } else if (process.filtered.load(std::memory_order_relaxed)) {
+    constexpr auto kFiltered = static_cast<std::uint32_t>(Drop::kFiltered);
+    add_drops(*ancestor.load(std::memory_order_acquire), kFiltered, count);
+  } else if (process.cut_off.load(std::memory_order_acquire)) {
+    add_drops(*ancestor.load(std::memory_order_acquire), reason, count);
+  } else {
+    process.early[reason].fetch_add(count, std::memory_order_relaxed);
   }
-  bump(*file->header, index, count);
-  file->drops.fetch_add(count, std::memory_order_relaxed);
 }
 
 void capture_range_cost(std::uint64_t own_ps, std::uint64_t pair_ps) {
@@ -551,10 +635,10 @@ bool capture_header_holds(const void* address) {
   const auto holds = [&](const native::FileHeader* header) {
     return header != nullptr && address >= header && address < header + 1;
   };
-  for (const auto* each : {&process.file, &process.older})
-    if (const CaptureFile* file = each->load(std::memory_order_acquire);
-        file != nullptr && holds(file->header))
-      return true;
+  for (const std::atomic<CaptureFile*>* slot : {&process.file, &process.older}) {
+    const CaptureFile* file = slot->load(std::memory_order_acquire);
+    if (file != nullptr && holds(file->header)) return true;
+  }
   return holds(ancestor.load(std::memory_order_acquire)) || control::holds(address);
 }
 
@@ -566,47 +650,55 @@ void capture_end() {
 namespace {
 
 std::atomic<bool> guarded{false};
-struct sigaction before;  // written before the handler can run
+struct sigaction programs_action;  // written before the handler can run
 
-// As without the guard. A fault comes again when the handler returns, and meets the default action
-// then.
+bool has_handler(const struct sigaction& action) {
+  return action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+}
+
+// What the signal would do without the guard. A fault is raised again when the handler returns, and
+// then the default action ends the program.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  const bool fault = info->si_code > 0;
-  if (before.sa_handler == SIG_IGN && !fault) return;
-  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    const struct sigaction handler = before;
-    if ((handler.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) before.sa_handler = SIG_DFL;
+  const bool is_fault = info->si_code > 0;
+  if (programs_action.sa_handler == SIG_IGN && !is_fault) return;
+  if (has_handler(programs_action)) {
+    const struct sigaction handler = programs_action;
+    const bool once = (handler.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
+    if (once) programs_action.sa_handler = SIG_DFL;
     if ((handler.sa_flags & SA_SIGINFO) != 0) return handler.sa_sigaction(signal, info, context);
     return handler.sa_handler(signal);
   }
-  sigaction(signal, &before, nullptr);
-  if (!fault) syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+  sigaction(signal, &programs_action, nullptr);
+  if (!is_fault) syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+}
+
+// Puts an anonymous page where a truncated file has none any more.
+bool replace_page(void* address) {
+  const auto page = reinterpret_cast<std::uintptr_t>(address) & ~(page_bytes() - 1);
+  return mmap(reinterpret_cast<void*>(page), page_bytes(), PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 void on_bus(int signal, siginfo_t* info, void* context) {
   const KeepErrno keep_errno;
-  const bool ours = info->si_code == BUS_ADRERR && writer_holds(info->si_addr);
-  void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(info->si_addr) &
-                                             ~(page_bytes() - 1));
-  if (!ours || mmap(page, page_bytes(), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-    return pass_on(signal, info, context);
+  const bool is_ours = info->si_code == BUS_ADRERR && writer_holds(info->si_addr);
+  if (!is_ours || !replace_page(info->si_addr)) return pass_on(signal, info, context);
   if (control::holds(info->si_addr)) return control::lost();
-  capture_count(wire::native::Drop::kTruncated);  // may come here once more, for the header
+  capture_count(wire::native::Drop::kTruncated);  // may fault again, in the header
 }
 
 }  // namespace
 
 void guard_maps() {
   if (guarded.exchange(true)) return;
-  if (sigaction(SIGBUS, nullptr, &before) != 0) return;
-  struct sigaction action = before;
-  const bool handler = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
+  if (sigaction(SIGBUS, nullptr, &programs_action) != 0) return;
+  struct sigaction action = programs_action;
   action.sa_sigaction = on_bus;
-  // The signal stays open for the header's page.
-  action.sa_flags =
-      (handler ? before.sa_flags & ~static_cast<int>(SA_RESETHAND) : SA_RESTART | SA_ONSTACK) |
-      SA_SIGINFO | SA_NODEFER;
+  if (has_handler(programs_action))
+    action.sa_flags &= ~static_cast<int>(SA_RESETHAND);
+  else
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
+  action.sa_flags |= SA_SIGINFO | SA_NODEFER;  // not blocked: the header's page may fault as well
   sigaction(SIGBUS, &action, nullptr);
 }
 

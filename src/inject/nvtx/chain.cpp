@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kModules = NVTX_CB_MODULE_SIZE;
 constexpr unsigned kMostCallbacks = 32;
 
-// Written by whoever attaches a client, always with the same values: the other library has one
+// Written each time a client attaches, always with the same values: the other library has one
 // function for a callback.
 std::atomic<NvtxFunctionPointer> functions[kModules][kMostCallbacks];
 
@@ -23,15 +23,15 @@ struct Table {
 };
 
 Table table_of(const NvtxExportTableCallbacks& callbacks, unsigned module) {
-  Table found;
-  if (callbacks.GetModuleFunctionTable(static_cast<NvtxCallbackModule>(module), &found.table,
-                                       &found.size) == 0)
+  Table module_table;
+  if (callbacks.GetModuleFunctionTable(static_cast<NvtxCallbackModule>(module), &module_table.table,
+                                       &module_table.size) == 0)
     return {};
-  if (found.table == nullptr) return {};
-  if (found.size > kMostCallbacks) found.size = kMostCallbacks;
-  for (unsigned i = 0; i < found.size; ++i)
-    found.before[i] = found.table[i] != nullptr ? *found.table[i] : nullptr;
-  return found;
+  if (module_table.table == nullptr) return {};
+  if (module_table.size > kMostCallbacks) module_table.size = kMostCallbacks;
+  for (unsigned i = 0; i < module_table.size; ++i)
+    module_table.before[i] = module_table.table[i] != nullptr ? *module_table.table[i] : nullptr;
+  return module_table;
 }
 
 }  // namespace
@@ -50,23 +50,24 @@ void* library() {
 bool initialize(NvtxGetExportTableFunc_t get_table) {
   void* const other = library();
   if (other == nullptr) return false;
-  auto* start =
+  auto* start_other =
       reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(dlsym(other, "InitializeInjectionNvtx2"));
   const auto* callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
-  if (start == nullptr || callbacks == nullptr) return false;
+  if (start_other == nullptr || callbacks == nullptr) return false;
   Table tables[kModules];
   for (unsigned module = 1; module < kModules; ++module)
     tables[module] = table_of(*callbacks, module);
-  if (start(get_table) == 0) return false;
+  if (start_other(get_table) == 0) return false;
   for (unsigned module = 1; module < kModules; ++module) {
-    const Table& t = tables[module];
-    for (unsigned i = 0; i < t.size; ++i) {
-      if (t.table[i] == nullptr || *t.table[i] == t.before[i]) continue;
-      functions[module][i].store(*t.table[i], std::memory_order_release);
-      // Its domains would be ours there: user synchronization objects are off while two tools
-      // listen.
-      if (module == NVTX_CB_MODULE_SYNC) *t.table[i] = nullptr;
+    const Table& table = tables[module];
+    for (unsigned i = 0; i < table.size; ++i) {
+      NvtxFunctionPointer* const callback = table.table[i];
+      if (callback == nullptr || *callback == table.before[i]) continue;
+      functions[module][i].store(*callback, std::memory_order_release);
+      // Its calls would carry our domain handles: user synchronization objects are off while two
+      // tools listen.
+      if (module == NVTX_CB_MODULE_SYNC) *callback = nullptr;
     }
   }
   return true;

@@ -1,8 +1,7 @@
-// Another NVTX tool behind ours (RANGESCOPE_CHAIN_NVTX names its library): it is initialised first,
-// and every call that we take is handed on to it. Handles that the program holds are ours; the
-// other tool gets those that it gave itself.
+// Another NVTX tool behind ours, whose library RANGESCOPE_CHAIN_NVTX names. It is initialized first
+// and gets every call that we take. The program holds our handles; the other tool gets its own.
 //
-// Where no tool is chained nothing of this runs: the plain callbacks are attached.
+// Without a chained tool none of this runs: the plain callbacks are attached.
 #pragma once
 
 #define NVTX_NO_IMPL
@@ -16,14 +15,14 @@ namespace rangescope::inject::chain {
 /// The library that RANGESCOPE_CHAIN_NVTX names, loaded; null where there is none.
 [[nodiscard]] void* library();
 
-/// Initialises the other library for this client of NVTX, when there is one; true when it took the
-/// client.
+/// Initializes the other library, if there is one, for this client of NVTX; true if it accepted
+/// the client.
 bool initialize(NvtxGetExportTableFunc_t get_table);
 
-/// What the other tool attached to a callback; null where it took none.
+/// The function that the other tool attached to a callback; null if it attached none.
 [[nodiscard]] NvtxFunctionPointer next(unsigned module, unsigned index);
 
-/// Id that the other tool gave the start/end range whose start is being handed on; 0: none.
+/// Id that the other tool gave the start/end range whose start is being forwarded; 0: none.
 extern thread_local std::uint64_t given_range_id;
 
 // An argument as the other tool must see it.
@@ -59,7 +58,7 @@ inline Passed<nvtxResourceAttributes_t> pass(nvtxResourceAttributes_t* a) {
   return pass_attributes(static_cast<const nvtxResourceAttributes_t*>(a));
 }
 
-// What the program gets, of our answer and the other tool's.
+// Chooses what the program gets: our result or the other tool's.
 template <typename T>
 T join(T own, T) {
   return own;
@@ -76,7 +75,7 @@ inline nvtxResourceHandle_t join(nvtxResourceHandle_t, nvtxResourceHandle_t othe
   return other;
 }
 
-/// A callback that hands on first and records then.
+/// A callback that calls the other tool first and then records.
 template <unsigned module, unsigned index, auto own>
 struct Both;
 template <unsigned module, unsigned index, typename R, typename... A, R (*own)(A...)>

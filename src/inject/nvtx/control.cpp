@@ -21,26 +21,26 @@ bool join(const char* folder) {
   const int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return errno == ENOENT;
   char magic[sizeof page.magic] = {};
-  struct stat found {};
-  const bool good =
-      fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == sizeof page &&
+  struct stat status {};
+  const bool is_joined =
+      fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == sizeof page &&
       pread(file, magic, sizeof magic, 0) == sizeof magic &&
       memcmp(magic, wire::control::kMagic, sizeof magic) == 0 &&
       mmap(&page, sizeof page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) !=
           MAP_FAILED;
   close(file);
-  return good;
+  return is_joined;
 }
 
 namespace {
 
 // The first process that has something to count is the one that counts.
 bool counting() {
-  const auto own = static_cast<std::uint32_t>(getpid());
-  std::uint32_t none = 0;
-  return __atomic_compare_exchange_n(&page.counts, &none, own, false, __ATOMIC_RELAXED,
-                                     __ATOMIC_RELAXED) ||
-         none == own;
+  const auto own_pid = static_cast<std::uint32_t>(getpid());
+  std::uint32_t counting_pid = 0;
+  const bool is_first = __atomic_compare_exchange_n(&page.counts, &counting_pid, own_pid, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return is_first || counting_pid == own_pid;
 }
 
 void wake() {
@@ -50,9 +50,10 @@ void wake() {
 }  // namespace
 
 void count(const Name& name) {
-  if (name.bytes == 0 || name.bytes >= sizeof page.name ||
-      memcmp(name.text, page.name, name.bytes) != 0 || page.name[name.bytes] != '\0' || !counting())
-    return;
+  if (name.bytes == 0 || name.bytes >= sizeof page.name) return;
+  const bool is_counted_name =
+      memcmp(name.text, page.name, name.bytes) == 0 && page.name[name.bytes] == '\0';
+  if (!is_counted_name || !counting()) return;
   const std::uint32_t number = __atomic_add_fetch(&page.pushed, 1, __ATOMIC_RELAXED);
   if (number + 1 == page.first)
     wake();

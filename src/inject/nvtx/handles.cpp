@@ -18,14 +18,13 @@ struct Domain {
   std::uint32_t hash;
 };
 
-std::atomic<const Domain*>
-    domains[kMostDomains];  // 0, the default domain, stays null; filled from 1 on
+std::atomic<const Domain*> domains[kMostDomains];  // filled from 1; 0, the default domain, is null
 struct Registered {
   Name name;
   std::uint32_t domain;
-  Registered* before;  // in its bucket
-  void* other;
-  std::atomic<bool> ready;  // the name is whole
+  Registered* next_in_bucket;
+  void* other;              // the chained tool's handle
+  std::atomic<bool> ready;  // everything above is written
 };
 std::atomic<Registered*> pools[kPools];
 constexpr std::size_t kBuckets = 64 * 1024;
@@ -49,57 +48,79 @@ const Domain* domain_at(std::uint32_t domain) {
 }
 
 const Domain* new_domain(const Name& name) {
-  auto* made = arena_array<Domain>(1);
-  const char* text = made != nullptr ? keep(name) : nullptr;
+  auto* domain = arena_array<Domain>(1);
+  const char* text = domain != nullptr ? keep(name) : nullptr;
   if (text == nullptr) return nullptr;
-  *made = {text, name.bytes, name.hash};
-  return made;
+  *domain = {text, name.bytes, name.hash};
+  return domain;
 }
 
-// The pool of that number, made where it is not there yet; null for want of memory.
+// The pool of that number, allocated if it does not exist yet; null without memory.
 Registered* pool_at(std::uint32_t pool) {
-  Registered* known = pools[pool].load(std::memory_order_acquire);
-  if (known != nullptr) return known;
+  Registered* existing = pools[pool].load(std::memory_order_acquire);
+  if (existing != nullptr) return existing;
   const std::size_t bytes = sizeof(Registered) * (std::size_t{kFirstPool} << pool);
-  auto* fresh = static_cast<Registered*>(pages_allocate(bytes));
-  if (fresh == nullptr || pools[pool].compare_exchange_strong(known, fresh)) return fresh;
-  pages_free(fresh, bytes);
-  return known;
+  auto* allocated = static_cast<Registered*>(pages_allocate(bytes));
+  if (allocated == nullptr) return nullptr;
+  if (pools[pool].compare_exchange_strong(existing, allocated)) return allocated;
+  pages_free(allocated, bytes);  // another thread was first
+  return existing;
 }
 
-// Null for what is no handle of ours.
+// Null for a handle that is not ours.
 Registered* registered(const void* handle) {
   const std::uint32_t count = string_count.load(std::memory_order_acquire);
-  const auto at = reinterpret_cast<std::uintptr_t>(handle);
+  const auto address = reinterpret_cast<std::uintptr_t>(handle);
   std::uint32_t first = 0;
   for (std::uint32_t pool = 0; pool < kPools && first < count; ++pool) {
     const auto begin =
         reinterpret_cast<std::uintptr_t>(pools[pool].load(std::memory_order_acquire));
     std::uint32_t size = kFirstPool << pool;
     if (size > count - first) size = count - first;
-    if (begin != 0 && at >= begin && at < begin + size * sizeof(Registered) &&
-        (at - begin) % sizeof(Registered) == 0) {
-      auto* found = reinterpret_cast<Registered*>(at);
-      return found->ready.load(std::memory_order_acquire) ? found : nullptr;
+    const bool is_in_pool =
+        begin != 0 && address >= begin && address < begin + size * sizeof(Registered);
+    if (is_in_pool && (address - begin) % sizeof(Registered) == 0) {
+      auto* string = reinterpret_cast<Registered*>(address);
+      return string->ready.load(std::memory_order_acquire) ? string : nullptr;
     }
     first += kFirstPool << pool;
   }
   return nullptr;
 }
 
+bool same(const Registered& string, std::uint32_t domain, const Name& name) {
+  const Name& text = string.name;
+  if (string.domain != domain || text.hash != name.hash) return false;
+  if (text.bytes != name.bytes || text.cut != name.cut) return false;
+  return name.bytes == 0 || std::memcmp(text.text, name.text, name.bytes) == 0;
+}
+
+// A place in the pools that no other call uses; null if there are too many strings, or no memory.
+Registered* new_place() {
+  constexpr std::uint32_t kMostStrings = kFirstPool * ((1u << kPools) - 1);
+  std::uint32_t number = string_count.load(std::memory_order_relaxed);
+  do {
+    if (number == kMostStrings) return nullptr;
+  } while (!string_count.compare_exchange_weak(number, number + 1, std::memory_order_acq_rel));
+  std::uint32_t pool = 0;
+  for (; number >= kFirstPool << pool; ++pool) number -= kFirstPool << pool;
+  Registered* const strings = pool_at(pool);
+  return strings != nullptr ? strings + number : nullptr;
+}
+
 }  // namespace
 
 std::uint32_t make_domain(const Name& name) {
   const KeepErrno keep_errno;
-  const Domain* fresh = nullptr;
+  const Domain* added = nullptr;
   for (std::uint32_t i = 1; i < kMostDomains; ++i) {
-    const Domain* known = domains[i].load(std::memory_order_acquire);
-    if (known == nullptr) {
-      if (fresh == nullptr) fresh = new_domain(name);
-      if (fresh == nullptr) break;
-      if (domains[i].compare_exchange_strong(known, fresh)) return i;
+    const Domain* existing = domains[i].load(std::memory_order_acquire);
+    if (existing == nullptr) {
+      if (added == nullptr) added = new_domain(name);
+      if (added == nullptr) break;
+      if (domains[i].compare_exchange_strong(existing, added)) return i;
     }
-    if (same(*known, name)) return i;
+    if (same(*existing, name)) return i;
   }
   capture_count(wire::native::Drop::kTooManyDomains);
   return 0;
@@ -113,55 +134,43 @@ std::uint32_t domain_of(const void* handle) {
   if (handle == nullptr) return 0;
   const auto offset =
       reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(domains);
-  const std::uintptr_t index = offset / sizeof domains[0];
-  if (offset % sizeof domains[0] != 0 || index >= kMostDomains) return 0;
-  return domain_at(static_cast<std::uint32_t>(index)) != nullptr ? static_cast<std::uint32_t>(index)
-                                                                 : 0;
+  const auto index = static_cast<std::uint32_t>(offset / sizeof domains[0]);
+  const bool is_slot = offset % sizeof domains[0] == 0 && offset / sizeof domains[0] < kMostDomains;
+  return is_slot && domain_at(index) != nullptr ? index : 0;
 }
 
 const char* domain_name(std::uint32_t domain) {
-  const Domain* known = domain_at(domain);
-  return known != nullptr ? known->name : "";
+  const Domain* existing = domain_at(domain);
+  return existing != nullptr ? existing->name : "";
 }
 
-// Each call has a place of its own from the start: one that never comes back (a thread of a fork's
-// parent, a handler's siglongjmp) leaves its place empty.
+// A call that never returns (a thread of a fork's parent, a handler's siglongjmp) leaves its place
+// in the pool empty, and affects no other call.
 void* make_string(std::uint32_t domain, const Name& name) {
   const KeepErrno keep_errno;
   std::atomic<Registered*>& bucket = buckets[(name.hash ^ domain * 0x9e3779b9u) % kBuckets];
   Registered* const first = bucket.load(std::memory_order_acquire);
-  for (Registered* known = first; known != nullptr; known = known->before)
-    if (known->domain == domain && known->name.hash == name.hash &&
-        known->name.bytes == name.bytes && known->name.cut == name.cut &&
-        (name.bytes == 0 || std::memcmp(known->name.text, name.text, name.bytes) == 0))
-      return known;
+  for (Registered* string = first; string != nullptr; string = string->next_in_bucket)
+    if (same(*string, domain, name)) return string;
   const char* text = keep(name);
   if (text == nullptr) return nullptr;
-  std::uint32_t at = string_count.load(std::memory_order_relaxed);
-  constexpr std::uint32_t kMost = kFirstPool * ((1u << kPools) - 1);
-  do {
-    if (at == kMost) return nullptr;
-  } while (!string_count.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel));
-  std::uint32_t pool = 0;
-  for (; at >= kFirstPool << pool; ++pool) at -= kFirstPool << pool;
-  Registered* made = pool_at(pool);
-  if (made == nullptr) return nullptr;
-  made += at;
-  made->name = name;
-  made->name.text = text;
-  made->name.registered = true;
-  made->domain = domain;
-  made->ready.store(true, std::memory_order_release);
-  made->before =
-      first;  // what another thread puts there meanwhile may be the same text: each has its handle
-  while (!bucket.compare_exchange_weak(made->before, made, std::memory_order_acq_rel)) {
+  Registered* const added = new_place();
+  if (added == nullptr) return nullptr;
+  added->name = name;
+  added->name.text = text;
+  added->name.registered = true;
+  added->domain = domain;
+  added->ready.store(true, std::memory_order_release);
+  // Another thread may add the same text at the same time: then each has its own handle.
+  added->next_in_bucket = first;
+  while (!bucket.compare_exchange_weak(added->next_in_bucket, added, std::memory_order_acq_rel)) {
   }
-  return made;
+  return added;
 }
 
 Name string_of(const void* handle) {
-  const Registered* known = registered(handle);
-  return known != nullptr ? known->name : Name{};
+  const Registered* string = registered(handle);
+  return string != nullptr ? string->name : Name{};
 }
 
 void* other_domain(std::uint32_t domain) {
@@ -173,13 +182,13 @@ void set_other_domain(std::uint32_t domain, void* other) {
 }
 
 void* other_string(const void* handle) {
-  Registered* known = registered(handle);
-  return known != nullptr ? __atomic_load_n(&known->other, __ATOMIC_ACQUIRE) : nullptr;
+  Registered* string = registered(handle);
+  return string != nullptr ? __atomic_load_n(&string->other, __ATOMIC_ACQUIRE) : nullptr;
 }
 
 void set_other_string(const void* handle, void* other) {
-  if (Registered* known = registered(handle); known != nullptr)
-    __atomic_store_n(&known->other, other, __ATOMIC_RELEASE);
+  if (Registered* string = registered(handle); string != nullptr)
+    __atomic_store_n(&string->other, other, __ATOMIC_RELEASE);
 }
 
 }  // namespace rangescope::inject

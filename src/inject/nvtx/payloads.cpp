@@ -1,10 +1,10 @@
 // The payload extension of NVTX (nvToolsExtPayload.h), which libraries such as NCCL use: they push
-// a range as everybody does and pop it with nvtxRangePopPayload, or push and start with a
-// structured payload too. Each client of the extension calls the entry below once.
+// a plain range and pop it with nvtxRangePopPayload, or push and start with a structured payload
+// too. Each client of the extension calls the entry below once.
 //
-// Of a payload of a push or pop its numbers are taken, and of any event the message: an entry of
-// its schema that is flagged as message and lies at a known place. Texts and arrays are not
-// recorded. Deferred events (nvtxEventSubmit, nvtxEventBatchSubmit) are not taken.
+// Recorded are the numbers in a payload of a push or pop, and the message of any event: an entry of
+// its schema that is flagged as message and has a known offset. Texts and arrays are not recorded.
+// Deferred events (nvtxEventSubmit, nvtxEventBatchSubmit) are not taken.
 
 #define NVTX_NO_IMPL
 #include <dlfcn.h>
@@ -24,21 +24,20 @@
 namespace rangescope::inject {
 namespace {
 
-// ---- Schemas whose message can be read
-// -----------------------------------------------------------------------------
+// ---- Schemas whose message can be read ----
 
 struct Message {
   std::uint64_t schema;
   std::uint64_t offset;
-  std::uint64_t bytes;  // of text embedded in the payload; 0: a handle or a pointer lies there
+  std::uint64_t bytes;  // of text embedded in the payload; 0: a handle or a pointer is there
   std::uint32_t domain;
   bool registered;
-  std::atomic<bool> known;  // the rest is written
+  std::atomic<bool> is_written;  // everything above
 };
 
 constexpr std::uint32_t kMostMessages = 512;
-Message messages[kMostMessages];  // filled once, found by looking through: programs register a few
-                                  // dozen schemas
+// Never changed once written. Searched linearly: programs register a few dozen schemas.
+Message messages[kMostMessages];
 std::atomic<std::uint32_t> message_count{0};
 std::atomic<std::uint64_t> next_id{NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START};
 
@@ -48,9 +47,9 @@ void keep_message(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadS
   if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
   for (std::size_t i = 0; i < attr.numEntries; ++i) {
     const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
-    if ((entry.flags & (3u << 10)) != NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE ||
-        (entry.offset == 0 && i > 0))
-      continue;
+    const bool is_message = (entry.flags & (3u << 10)) == NVTX_PAYLOAD_ENTRY_FLAG_EVENT_MESSAGE;
+    const bool has_offset = entry.offset != 0 || i == 0;
+    if (!is_message || !has_offset) continue;
     const bool registered = entry.type == NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE;
     const bool text = entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING ||
                       entry.type == NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8;
@@ -58,82 +57,98 @@ void keep_message(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadS
     if (!registered && !(text && (pointer || entry.arrayOrUnionDetail > 0))) continue;
     const std::uint32_t slot = message_count.fetch_add(1);
     if (slot >= kMostMessages) return;
-    Message& made = messages[slot];
-    made.schema = schema;
-    made.offset = entry.offset;
-    made.bytes = registered || pointer ? 0 : entry.arrayOrUnionDetail;
-    made.domain = domain;
-    made.registered = registered;
-    made.known.store(true, std::memory_order_release);
+    Message& message = messages[slot];
+    message.schema = schema;
+    message.offset = entry.offset;
+    message.bytes = registered || pointer ? 0 : entry.arrayOrUnionDetail;
+    message.domain = domain;
+    message.registered = registered;
+    message.is_written.store(true, std::memory_order_release);
     return;
   }
+}
+
+// Ids below NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START are chosen by the client, and valid in its domain.
+template <typename Entry>
+bool describes(const Entry& entry, std::uint32_t domain, std::uint64_t schema) {
+  if (!entry.is_written.load(std::memory_order_acquire) || entry.schema != schema) return false;
+  return entry.domain == domain || schema >= NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
 }
 
 Name message_in(std::uint32_t domain, const nvtxPayloadData_t& data) {
   std::uint32_t count = message_count.load(std::memory_order_relaxed);
   if (count > kMostMessages) count = kMostMessages;
   for (std::uint32_t i = 0; i < count && data.payload != nullptr; ++i) {
-    const Message& m = messages[i];
-    if (!m.known.load(std::memory_order_acquire) || m.schema != data.schemaId ||
-        (m.domain != domain && m.schema < NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START))
-      continue;
-    const std::uint64_t bytes = m.bytes > 0 ? m.bytes : sizeof(void*);
-    if (data.size != SIZE_MAX && (m.offset > data.size || bytes > data.size - m.offset)) return {};
-    const char* at = static_cast<const char*>(data.payload) + m.offset;
-    if (m.bytes > 0) return name_of(at, strnlen(at, m.bytes));
-    void* there = nullptr;
-    std::memcpy(&there, at, sizeof there);
-    if (m.registered) return string_of(there);
-    const auto* text = static_cast<const char*>(there);
+    const Message& message = messages[i];
+    if (!describes(message, domain, data.schemaId)) continue;
+    const std::uint64_t bytes = message.bytes > 0 ? message.bytes : sizeof(void*);
+    const bool is_inside = message.offset <= data.size && bytes <= data.size - message.offset;
+    if (data.size != SIZE_MAX && !is_inside) return {};
+    const char* field = static_cast<const char*>(data.payload) + message.offset;
+    if (message.bytes > 0) return name_of(field, strnlen(field, message.bytes));
+    void* pointer = nullptr;
+    std::memcpy(&pointer, field, sizeof pointer);
+    if (message.registered) return string_of(pointer);
+    const auto* text = static_cast<const char*>(pointer);
     return text == nullptr ? Name{} : name_of(text, strnlen(text, wire::native::kMaxNameBytes + 1));
   }
   return {};
 }
 
-// ---- Schemas whose numbers are recorded
-// ----------------------------------------------------------------------------
+// ---- Schemas whose numbers are recorded ----
 
-struct KnownLayout {
+struct RegisteredLayout {
   std::uint64_t schema;
   std::uint32_t domain;
   PayloadLayout layout;
-  std::atomic<bool> known;  // the rest is written
+  std::atomic<bool> is_written;  // everything above
 };
-KnownLayout layouts[kMostLayouts];  // filled once; the index is the layout's id in captures
+// Never changed once written. The index is the layout's id in captures.
+RegisteredLayout layouts[kMostLayouts];
 std::atomic<std::uint32_t> layout_count{0};
 
-// Size and kind of a number by its NVTX type; false for what is none.
+// Sets size and kind of a number from its NVTX type; false for types that are not numbers.
 bool number_of(std::uint64_t type, PayloadLayout::Entry& entry) {
   using wire::native::Number;
-  const auto is = [&entry](Number number, std::size_t bytes) {
+  const auto set = [&entry](Number number, std::size_t bytes) {
     entry.number = number;
     entry.bytes = static_cast<std::uint8_t>(bytes);
     return true;
   };
   switch (type) {
-    case NVTX_PAYLOAD_ENTRY_TYPE_SHORT: return is(Number::kSigned, sizeof(short));
-    case NVTX_PAYLOAD_ENTRY_TYPE_USHORT: return is(Number::kUnsigned, sizeof(short));
-    case NVTX_PAYLOAD_ENTRY_TYPE_INT: return is(Number::kSigned, sizeof(int));
-    case NVTX_PAYLOAD_ENTRY_TYPE_UINT: return is(Number::kUnsigned, sizeof(int));
-    case NVTX_PAYLOAD_ENTRY_TYPE_LONG: return is(Number::kSigned, sizeof(long));
-    case NVTX_PAYLOAD_ENTRY_TYPE_ULONG: return is(Number::kUnsigned, sizeof(long));
-    case NVTX_PAYLOAD_ENTRY_TYPE_INT8: return is(Number::kSigned, 1);
-    case NVTX_PAYLOAD_ENTRY_TYPE_UINT8: return is(Number::kUnsigned, 1);
-    case NVTX_PAYLOAD_ENTRY_TYPE_INT16: return is(Number::kSigned, 2);
-    case NVTX_PAYLOAD_ENTRY_TYPE_UINT16: return is(Number::kUnsigned, 2);
-    case NVTX_PAYLOAD_ENTRY_TYPE_INT32: return is(Number::kSigned, 4);
-    case NVTX_PAYLOAD_ENTRY_TYPE_UINT32: return is(Number::kUnsigned, 4);
+    case NVTX_PAYLOAD_ENTRY_TYPE_SHORT: return set(Number::kSigned, sizeof(short));
+    case NVTX_PAYLOAD_ENTRY_TYPE_USHORT: return set(Number::kUnsigned, sizeof(short));
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT: return set(Number::kSigned, sizeof(int));
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT: return set(Number::kUnsigned, sizeof(int));
+    case NVTX_PAYLOAD_ENTRY_TYPE_LONG: return set(Number::kSigned, sizeof(long));
+    case NVTX_PAYLOAD_ENTRY_TYPE_ULONG: return set(Number::kUnsigned, sizeof(long));
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT8: return set(Number::kSigned, 1);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT8: return set(Number::kUnsigned, 1);
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT16: return set(Number::kSigned, 2);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT16: return set(Number::kUnsigned, 2);
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT32: return set(Number::kSigned, 4);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT32: return set(Number::kUnsigned, 4);
     case NVTX_PAYLOAD_ENTRY_TYPE_LONGLONG:
-    case NVTX_PAYLOAD_ENTRY_TYPE_INT64: return is(Number::kSigned, 8);
+    case NVTX_PAYLOAD_ENTRY_TYPE_INT64: return set(Number::kSigned, 8);
     case NVTX_PAYLOAD_ENTRY_TYPE_ULONGLONG:
     case NVTX_PAYLOAD_ENTRY_TYPE_SIZE:
-    case NVTX_PAYLOAD_ENTRY_TYPE_UINT64: return is(Number::kUnsigned, 8);
+    case NVTX_PAYLOAD_ENTRY_TYPE_UINT64: return set(Number::kUnsigned, 8);
     case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT:
-    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT32: return is(Number::kFloat, 4);
+    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT32: return set(Number::kFloat, 4);
     case NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE:
-    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT64: return is(Number::kFloat, 8);
+    case NVTX_PAYLOAD_ENTRY_TYPE_FLOAT64: return set(Number::kFloat, 8);
     default: return false;
   }
+}
+
+// A number with a name that is in the payload itself, within the bytes that we record. Sets its
+// size and kind.
+bool is_embedded_number(const nvtxPayloadSchemaEntry_t& entry, PayloadLayout::Entry& number) {
+  constexpr std::uint64_t kNotEmbedded =
+      NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLAG_IS_ARRAY;
+  if ((entry.flags & kNotEmbedded) != 0 || entry.name == nullptr) return false;
+  if (entry.offset > PayloadLayout::kMostBytes || !number_of(entry.type, number)) return false;
+  return entry.offset + number.bytes <= PayloadLayout::kMostBytes;
 }
 
 void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSchemaAttr_t& attr) {
@@ -141,22 +156,18 @@ void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSc
       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES;
   if ((attr.fieldMask & kNeeded) != kNeeded || attr.entries == nullptr) return;
   PayloadLayout layout{};
-  constexpr std::uint64_t kElsewhere =
-      NVTX_PAYLOAD_ENTRY_FLAG_POINTER | NVTX_PAYLOAD_ENTRY_FLAG_IS_ARRAY;
   for (std::size_t i = 0; i < attr.numEntries && layout.count < PayloadLayout::kMostEntries; ++i) {
     const nvtxPayloadSchemaEntry_t& entry = attr.entries[i];
-    PayloadLayout::Entry& made = layout.entries[layout.count];
-    if ((entry.flags & kElsewhere) != 0 || (entry.offset == 0 && i > 0) || entry.name == nullptr ||
-        entry.offset > PayloadLayout::kMostBytes || !number_of(entry.type, made) ||
-        entry.offset + made.bytes > PayloadLayout::kMostBytes)
-      continue;
-    made.name = name_of(entry.name, strnlen(entry.name, 256));
-    char* kept = arena_array<char>(made.name.bytes + 1);
+    const bool has_offset = entry.offset != 0 || i == 0;
+    PayloadLayout::Entry& number = layout.entries[layout.count];
+    if (!has_offset || !is_embedded_number(entry, number)) continue;
+    number.name = name_of(entry.name, strnlen(entry.name, 256));
+    char* kept = arena_array<char>(number.name.bytes + 1);
     if (kept == nullptr) return;
-    std::memcpy(kept, made.name.text, made.name.bytes);
-    made.name.text = kept;
-    made.offset = static_cast<std::uint16_t>(entry.offset);
-    layout.bytes = std::max<std::uint32_t>(layout.bytes, made.offset + made.bytes);
+    std::memcpy(kept, number.name.text, number.name.bytes);
+    number.name.text = kept;
+    number.offset = static_cast<std::uint16_t>(entry.offset);
+    layout.bytes = std::max<std::uint32_t>(layout.bytes, number.offset + number.bytes);
     ++layout.count;
   }
   if (layout.count == 0) return;
@@ -165,19 +176,17 @@ void keep_layout(std::uint32_t domain, std::uint64_t schema, const nvtxPayloadSc
   layouts[slot].schema = schema;
   layouts[slot].domain = domain;
   layouts[slot].layout = layout;
-  layouts[slot].known.store(true, std::memory_order_release);
+  layouts[slot].is_written.store(true, std::memory_order_release);
 }
 
 void take_payload(std::uint32_t domain, const nvtxPayloadData_t& data) {
   if (data.payload == nullptr) return;
   const std::uint32_t count = std::min(layout_count.load(std::memory_order_relaxed), kMostLayouts);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const KnownLayout& known = layouts[i];
-    if (!known.known.load(std::memory_order_acquire) || known.schema != data.schemaId ||
-        (known.domain != domain && known.schema < NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START))
-      continue;
-    if (data.size == SIZE_MAX || data.size >= known.layout.bytes)
-      record_payload(domain, known.layout, i, data.payload);
+    if (!describes(layouts[i], domain, data.schemaId)) continue;
+    const PayloadLayout& layout = layouts[i].layout;
+    if (data.size == SIZE_MAX || data.size >= layout.bytes)
+      record_payload(domain, layout, i, data.payload);
     return;
   }
 }
@@ -190,58 +199,59 @@ Event event_of(nvtxDomainHandle_t domain, const nvtxPayloadData_t* data, std::si
   return event;
 }
 
-// ---- Callbacks: handed on to the chained tool, then taken
-// -------------------------------------------------------------
+// ---- Callbacks: they call the chained tool first, then record ----
 
 constexpr std::size_t kSlots = 63;
-std::atomic<std::intptr_t>
-    other[kSlots];  // what a chained tool attached; the same for every client
+// Functions that a chained tool attached; the same for every client.
+std::atomic<std::intptr_t> other[kSlots];
 
 template <std::size_t slot, typename R, typename... A>
-R hand_on(A... arguments) {
+R call_other(A... arguments) {
   const std::intptr_t function = other[slot].load(std::memory_order_acquire);
   if (function == 0) return R();
   return reinterpret_cast<R (*)(A...)>(function)(chain::pass(arguments)...);
 }
 
 int push(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
-  hand_on<NVTX3EXT_CBID_nvtxRangePushPayload, int>(d, data, count);
+  call_other<NVTX3EXT_CBID_nvtxRangePushPayload, int>(d, data, count);
   if (control::dormant()) return kNotTracked;
   const int level = record_push(event_of(d, data, count));
   take_payloads(domain_of(d), data, count);
   return level;
 }
 int pop(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
-  hand_on<NVTX3EXT_CBID_nvtxRangePopPayload, int>(d, data, count);
+  call_other<NVTX3EXT_CBID_nvtxRangePopPayload, int>(d, data, count);
   if (control::dormant()) return kNotTracked;
   take_payloads(domain_of(d), data, count);
   return record_pop(domain_of(d));
 }
 nvtxRangeId_t start(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
-  const auto given = hand_on<NVTX3EXT_CBID_nvtxRangeStartPayload, nvtxRangeId_t>(d, data, count);
-  if (control::dormant()) return given;
-  return record_start(event_of(d, data, count), given);
+  const auto others_id =
+      call_other<NVTX3EXT_CBID_nvtxRangeStartPayload, nvtxRangeId_t>(d, data, count);
+  if (control::dormant()) return others_id;
+  return record_start(event_of(d, data, count), others_id);
 }
 void end(nvtxDomainHandle_t d, nvtxRangeId_t id, const nvtxPayloadData_t* data, std::size_t count) {
-  hand_on<NVTX3EXT_CBID_nvtxRangeEndPayload, void>(d, id, data, count);
+  call_other<NVTX3EXT_CBID_nvtxRangeEndPayload, void>(d, id, data, count);
   if (!control::dormant()) record_end(id);
 }
 void mark(nvtxDomainHandle_t d, const nvtxPayloadData_t* data, std::size_t count) {
-  hand_on<NVTX3EXT_CBID_nvtxMarkPayload, void>(d, data, count);
+  call_other<NVTX3EXT_CBID_nvtxMarkPayload, void>(d, data, count);
   if (!control::dormant()) record_mark(event_of(d, data, count));
 }
 
-// The id that a client wants, that the other tool gave, or a new one.
+// The id of a schema: the other tool's, the one that the client wants, or a new one.
 template <typename Attributes>
-std::uint64_t id_of(const Attributes* attr, std::uint64_t wanted_field, std::uint64_t theirs) {
-  if (theirs != 0) return theirs;
-  return attr != nullptr && (attr->fieldMask & wanted_field) != 0 && attr->schemaId != 0
-             ? attr->schemaId
-             : next_id++;
+std::uint64_t id_of(const Attributes* attr, std::uint64_t wanted_field, std::uint64_t others_id) {
+  if (others_id != 0) return others_id;
+  const bool wants_id =
+      attr != nullptr && (attr->fieldMask & wanted_field) != 0 && attr->schemaId != 0;
+  return wants_id ? attr->schemaId : next_id++;
 }
 std::uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_t* attr) {
-  const auto theirs = hand_on<NVTX3EXT_CBID_nvtxPayloadSchemaRegister, std::uint64_t>(d, attr);
-  const std::uint64_t id = id_of(attr, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID, theirs);
+  const auto others_id =
+      call_other<NVTX3EXT_CBID_nvtxPayloadSchemaRegister, std::uint64_t>(d, attr);
+  const std::uint64_t id = id_of(attr, NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID, others_id);
   if (attr != nullptr) {
     const Quiet quiet;
     keep_message(domain_of(d), id, *attr);
@@ -250,29 +260,29 @@ std::uint64_t register_schema(nvtxDomainHandle_t d, const nvtxPayloadSchemaAttr_
   return id;
 }
 std::uint64_t register_enum(nvtxDomainHandle_t d, const nvtxPayloadEnumAttr_t* attr) {
-  const auto theirs = hand_on<NVTX3EXT_CBID_nvtxPayloadEnumRegister, std::uint64_t>(d, attr);
-  return id_of(attr, NVTX_PAYLOAD_ENUM_ATTR_FIELD_SCHEMA_ID, theirs);
+  const auto others_id = call_other<NVTX3EXT_CBID_nvtxPayloadEnumRegister, std::uint64_t>(d, attr);
+  return id_of(attr, NVTX_PAYLOAD_ENUM_ATTR_FIELD_SCHEMA_ID, others_id);
 }
-// Of another release of the extension, whose structs may be laid out otherwise.
+// For other releases of the extension, whose structs may have another layout.
 template <std::size_t slot>
 std::uint64_t register_unknown(nvtxDomainHandle_t d, const void* attr) {
-  const auto theirs = hand_on<slot, std::uint64_t>(d, attr);
-  return theirs != 0 ? theirs : next_id++;
+  const auto others_id = call_other<slot, std::uint64_t>(d, attr);
+  return others_id != 0 ? others_id : next_id++;
 }
 
 std::int64_t timestamp() {
   if (other[NVTX3EXT_CBID_nvtxTimestampGet].load(std::memory_order_acquire) != 0)
-    return hand_on<NVTX3EXT_CBID_nvtxTimestampGet, std::int64_t>();
+    return call_other<NVTX3EXT_CBID_nvtxTimestampGet, std::int64_t>();
   return now_ns();
 }
 
-// Lets the other tool attach itself first, and notes what it attached.
+// Lets the other tool attach itself first, and keeps the functions that it attached.
 bool initialize_other(nvtxExtModuleInfo_t* module) {
   void* library = chain::library();
-  auto* const begin = library == nullptr ? nullptr
-                                         : reinterpret_cast<NvtxExtInitializeInjectionFunc_t>(
-                                               dlsym(library, "InitializeInjectionNvtxExtension"));
-  if (begin == nullptr || begin(module) == 0) return false;
+  if (library == nullptr) return false;
+  auto* const start_other = reinterpret_cast<NvtxExtInitializeInjectionFunc_t>(
+      dlsym(library, "InitializeInjectionNvtxExtension"));
+  if (start_other == nullptr || start_other(module) == 0) return false;
   const nvtxExtModuleSegment_t& segment = module->segments[0];
   for (std::size_t i = 0; i < segment.slotCount && i < kSlots; ++i) {
     constexpr std::intptr_t kDisabled = 1;
@@ -324,7 +334,8 @@ void take_payloads(std::uint32_t domain, const void* data, std::size_t count) {
 
 }  // namespace rangescope::inject
 
-// 0 tells the extension to go on as without a tool. Other modules (counters, memory) are not taken.
+// Returning 0 makes the extension continue without a tool. Other modules (counters, memory) are not
+// taken.
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
     nvtxExtModuleInfo_t* module) {
   using namespace rangescope::inject;

@@ -1,5 +1,5 @@
-// Numbers of structured payloads (NVTX's payload extension): which lie where, by the schemas that
-// the program registers.
+// Numbers in structured payloads (NVTX's payload extension): their types and offsets, from the
+// schemas that the program registers.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,10 @@
 
 namespace rangescope::inject {
 
-/// What a payload of one schema has: its numbers. Texts, arrays, nested schemas and what lies
-/// behind pointers are left out. A schema that is larger than kMostBytes is not kept.
+/// The numbers in a payload of one schema. Texts, arrays, nested schemas and data behind pointers
+/// are left out, and numbers that end after kMostBytes.
 struct PayloadLayout {
-  static constexpr std::uint32_t kMostEntries =
-      12;  ///< a record with them stays short (stream.cpp)
+  static constexpr std::uint32_t kMostEntries = 12;  ///< keeps records short (thread_stream.cpp)
   static constexpr std::uint32_t kMostBytes = 192;
   struct Entry {
     Name name;
@@ -26,8 +25,8 @@ struct PayloadLayout {
 };
 inline constexpr std::uint32_t kMostLayouts = 256;
 
-/// Takes the payloads that an event was given for the innermost open range of the domain. `data` is
-/// an array of nvtxPayloadData_t.
+/// Records the payloads of an event for the innermost open range of the domain. `data` is an array
+/// of nvtxPayloadData_t.
 void take_payloads(std::uint32_t domain, const void* data, std::size_t count);
 
 }  // namespace rangescope::inject

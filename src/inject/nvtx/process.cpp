@@ -23,14 +23,14 @@ void process_watch_forks() {
 }
 
 std::uint32_t process_generation() {
-  std::uint32_t known = process.generation.load(std::memory_order_acquire);
-  if (known != 0) return known;
+  std::uint32_t generation = process.generation.load(std::memory_order_acquire);
+  if (generation != 0) return generation;
   std::uint64_t none = 0;
   process.first_range_id.compare_exchange_strong(none,
                                                  next_range_id.load(std::memory_order_relaxed));
-  // Counted before it is published: a descendant can never get the same number.
-  const std::uint32_t fresh = last_generation.fetch_add(1, std::memory_order_acq_rel) + 1;
-  return process.generation.compare_exchange_strong(known, fresh) ? fresh : known;
+  // Counted before it is published, so that a descendant never gets the same number.
+  const std::uint32_t next = last_generation.fetch_add(1, std::memory_order_acq_rel) + 1;
+  return process.generation.compare_exchange_strong(generation, next) ? next : generation;
 }
 
 }  // namespace rangescope::inject

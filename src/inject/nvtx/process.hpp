@@ -1,10 +1,10 @@
-// What belongs to one process alone. It lies in a page that the kernel fills with zeros in the
-// child of every fork, also of one made by a raw clone(2), whatever the other threads of the parent
-// were doing: the child starts with no file and no stream, and there is no lock that it could
-// inherit. Zeros are therefore a valid state of everything here.
+// State that belongs to one process. It is in a page that the kernel fills with zeros in the child
+// of every fork, including a raw clone(2), no matter what other threads of the parent were doing.
+// So the child starts without file and streams, and there is no lock that it could inherit. Zeros
+// are therefore a valid state of everything here.
 //
-// Nothing of the injected library waits for another thread: what several threads may make at once
-// is made by each, and the first to publish it with one compare-and-swap wins.
+// Nothing in the injected library waits for another thread. If several threads need a new object at
+// once, each makes one, and the first to publish its own with one compare-and-swap wins.
 #pragma once
 
 #include <atomic>
@@ -18,32 +18,30 @@ class ThreadStream;
 struct CaptureFile;
 
 struct alignas(wire::native::kLargestPage) Process {
-  std::atomic<std::uint32_t>
-      generation;  ///< 0: nothing was recorded here yet; unlike that of every ancestor
+  /// 0: nothing was recorded here yet. No process has the number of an ancestor.
+  std::atomic<std::uint32_t> generation;
   std::atomic<std::uint32_t> next_stream;  ///< ordinal of the next new stream
   std::atomic<ThreadStream*> streams;  ///< all of this process, linked by ThreadStream::made_before
   std::atomic<ThreadStream*> candidate;  ///< where to look next for a stream whose thread has ended
   std::atomic<CaptureFile*> file;        ///< null: none yet
-  std::atomic<CaptureFile*> older,
-      spare;  ///< of the window before, and of one before that: its place is used again
-  std::atomic<std::uint64_t>
-      no_file;                 ///< none can be made for this window, plus 1: do not try for ever
-  std::atomic<bool> filtered;  ///< none was tried, for a seccomp filter might kill for that
+  std::atomic<CaptureFile*> older;       ///< of the previous window
+  std::atomic<CaptureFile*> spare;       ///< of an older window: used again for the next file
+  std::atomic<std::uint64_t> no_file;    ///< window for which no file can be made, plus 1; 0: none
+  std::atomic<bool> filtered;  ///< no file was tried: a seccomp filter might kill the program
   std::atomic<bool> cut_off;   ///< neither a file nor the reason can be written (chroot, setuid)
-  std::atomic<std::uint64_t> first_range_id;  ///< FileHeader::first_range_id
-  std::atomic<std::uint64_t>
-      early[wire::native::kDropReasons];  ///< counted before there was a file
+  std::atomic<std::uint64_t> first_range_id;                     ///< FileHeader::first_range_id
+  std::atomic<std::uint64_t> early[wire::native::kDropReasons];  ///< drops before there was a file
 };
 extern Process process;
 
-/// The next id of a start/end range: goes on in the child of a fork.
+/// The next id of a start/end range. The child of a fork continues from its parent's.
 extern std::atomic<std::uint64_t> next_range_id;
 
-/// Makes `process` one that forks clear. Before anything is stored there; any number of times, on
-/// any thread.
+/// Makes the kernel clear `process` in children of a fork. Call it before anything is stored there;
+/// any number of times, on any thread.
 void process_watch_forks();
 
-/// Process::generation, made where it is 0.
+/// Process::generation, assigned if it is still 0.
 [[nodiscard]] std::uint32_t process_generation();
 
 }  // namespace rangescope::inject

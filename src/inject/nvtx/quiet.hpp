@@ -1,10 +1,10 @@
-// What a hook wraps around its slow ways, so that nothing of the program can get in between.
+// Guards around the slow paths of a hook, so that no code of the program runs in the middle.
 //
-// NoCancel: the thread cannot be cancelled meanwhile (open, close and fallocate are cancellation
-// points; a program that calls NVTX with a mutex held relies on it being none). Costs two atomic
-// operations. Quiet: moreover no signal handler runs, so that none finds half a change or leaves it
-// behind with siglongjmp; and errno is kept. Costs two system calls. Signals of faults, and
-// seccomp's, come through: the kernel would kill instead.
+// NoCancel: the thread cannot be cancelled. open, close and fallocate are cancellation points, and
+// a program that calls NVTX with a mutex held relies on NVTX being none. Costs two atomic
+// operations. KeepErrno: errno is restored. Quiet: both, and no signal handler runs, so that none
+// sees a half-done change or leaves one behind with siglongjmp. Costs two system calls. Signals of
+// faults and seccomp's stay enabled: if they were blocked, the kernel would kill the program.
 #pragma once
 
 #include <errno.h>

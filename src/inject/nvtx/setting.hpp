@@ -1,6 +1,5 @@
-// What the library is told: by the environment that its program was started with, or, where it was
-// loaded into a program that ran already (`attach`), by whoever loaded it. The program's
-// environment is never changed.
+// The library's settings: from the environment of the program, or, after `attach` to a running
+// program, from the process that attached. The program's environment is never changed.
 #pragma once
 
 #include <stdlib.h>
@@ -8,22 +7,23 @@
 
 namespace rangescope::inject {
 
-/// "NAME=VALUE", each terminated, with an empty one behind the last; null: the environment says it.
+/// "NAME=VALUE" strings, each terminated, with an empty one at the end; null: use the environment.
 inline const char* given_settings = nullptr;
 
 /// The value of `name`, or null.
 [[nodiscard]] inline const char* setting(const char* name) {
   if (given_settings == nullptr) return getenv(name);
   const size_t length = strlen(name);
-  for (const char* at = given_settings; *at != '\0'; at += strlen(at) + 1)
-    if (strncmp(at, name, length) == 0 && at[length] == '=') return at + length + 1;
+  for (const char* entry = given_settings; *entry != '\0'; entry += strlen(entry) + 1)
+    if (strncmp(entry, name, length) == 0 && entry[length] == '=') return entry + length + 1;
   return nullptr;
 }
 
-/// Whether it has this value; null: any but an empty one.
+/// Whether the setting has this value; null: any value that is not empty.
 [[nodiscard]] inline bool is_set(const char* name, const char* value) {
   const char* text = setting(name);
-  return text != nullptr && (value == nullptr ? text[0] != '\0' : strcmp(text, value) == 0);
+  if (text == nullptr) return false;
+  return value == nullptr ? text[0] != '\0' : strcmp(text, value) == 0;
 }
 
 }  // namespace rangescope::inject
