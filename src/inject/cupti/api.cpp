@@ -52,67 +52,88 @@ bool open(Api& api, const char* path) {
   api.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (api.library == nullptr) return false;
   const link_map* map = nullptr;
-  const char* shown = path;
+  const char* loaded_path = path;
   if (dlinfo(api.library, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name[0] != '\0')
-    shown = map->l_name;
-  std::snprintf(api.path, sizeof api.path, "%s", shown);
+    loaded_path = map->l_name;
+  std::snprintf(api.path, sizeof api.path, "%s", loaded_path);
   return true;
 }
 
 /// A function of the driver that the program has loaded, or null.
 template <class Function>
-Function* of_driver(const char* name) {
+Function* driver_function(const char* name) {
   void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return nullptr;
-  auto* found = reinterpret_cast<Function*>(dlsym(library, name));
+  auto* function = reinterpret_cast<Function*>(dlsym(library, name));
   dlclose(library);
-  return found;
+  return function;
+}
+
+struct DeviceFunctions {
+  int (*count)(int*) = driver_function<int(int*)>("cuDeviceGetCount");
+  int (*get)(int*, int) = driver_function<int(int*, int)>("cuDeviceGet");
+  int (*name)(char*, int, int) = driver_function<int(char*, int, int)>("cuDeviceGetName");
+  int (*attribute)(int*, CUdevice_attribute, int) =
+      driver_function<int(int*, CUdevice_attribute, int)>("cuDeviceGetAttribute");
+  int (*uuid)(CUuuid*, int) = driver_function<int(CUuuid*, int)>("cuDeviceGetUuid_v2");
+  int (*memory)(std::size_t*, int) = driver_function<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
+
+  [[nodiscard]] bool are_complete() const {
+    return count != nullptr && get != nullptr && name != nullptr && attribute != nullptr;
+  }
+
+  /// 0 if it is unknown.
+  [[nodiscard]] std::uint32_t attribute_of(int device, CUdevice_attribute which) const {
+    int value = 0;
+    if (attribute(&value, which, device) != 0 || value < 0) return 0;
+    return static_cast<std::uint32_t>(value);
+  }
+};
+
+CUpti_ActivityDevice4 device_record(const DeviceFunctions& driver, int device, const char* name) {
+  const auto attribute = [&](CUdevice_attribute which) {
+    return driver.attribute_of(device, which);
+  };
+  CUpti_ActivityDevice4 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_DEVICE;
+  record.name = name;
+  record.isMigEnabled = std::strstr(name, " MIG ") != nullptr ? 1 : 0;
+  CUuuid* const uuid = record.isMigEnabled != 0 ? &record.migUuid : &record.uuid;
+  if (driver.uuid != nullptr) (void)driver.uuid(uuid, device);
+  std::size_t bytes = 0;
+  if (driver.memory != nullptr && driver.memory(&bytes, device) == 0)
+    record.globalMemorySize = bytes;
+  record.l2CacheSize = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  // Two transfers a clock, whose rate is in kHz: kB a second.
+  const std::uint64_t clock_khz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+  const std::uint32_t bus_bits = attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+  record.globalMemoryBandwidth = clock_khz * 2 * bus_bits / 8;
+  record.coreClockRate = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  record.numMultiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  record.computeCapabilityMajor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  record.computeCapabilityMinor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  return record;
 }
 
 }  // namespace
 
 int driver_version() {
   int version = 0;
-  auto* ask = of_driver<int(int*)>("cuDriverGetVersion");
-  return ask != nullptr && ask(&version) == 0 ? version : 0;
+  auto* get_version = driver_function<int(int*)>("cuDriverGetVersion");
+  return get_version != nullptr && get_version(&version) == 0 ? version : 0;
 }
 
 void each_device(void (*take)(void* user, const CUpti_ActivityDevice4& device), void* user) {
-  auto* count = of_driver<int(int*)>("cuDeviceGetCount");
-  auto* get = of_driver<int(int*, int)>("cuDeviceGet");
-  auto* name_of = of_driver<int(char*, int, int)>("cuDeviceGetName");
-  auto* attribute = of_driver<int(int*, CUdevice_attribute, int)>("cuDeviceGetAttribute");
-  auto* uuid_of = of_driver<int(CUuuid*, int)>("cuDeviceGetUuid_v2");
-  auto* memory_of = of_driver<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
+  const DeviceFunctions driver;
   int devices = 0;
-  if (count == nullptr || get == nullptr || name_of == nullptr || attribute == nullptr ||
-      count(&devices) != 0)
-    return;
-  for (int i = 0, device = 0; i < devices; ++i) {
+  if (!driver.are_complete() || driver.count(&devices) != 0) return;
+  for (int i = 0; i < devices; ++i) {
+    int device = 0;
     char name[256] = {};
-    if (get(&device, i) != 0 || name_of(name, sizeof name - 1, device) != 0) continue;
-    const auto number = [&](CUdevice_attribute of) {
-      int value = 0;
-      return attribute(&value, of, device) == 0 && value > 0 ? static_cast<std::uint32_t>(value)
-                                                             : 0u;
-    };
-    CUpti_ActivityDevice4 record{};
-    record.kind = CUPTI_ACTIVITY_KIND_DEVICE;
+    if (driver.get(&device, i) != 0) continue;
+    if (driver.name(name, sizeof name - 1, device) != 0) continue;
+    CUpti_ActivityDevice4 record = device_record(driver, device, name);
     record.id = static_cast<std::uint32_t>(i);
-    record.name = name;
-    record.isMigEnabled = std::strstr(name, " MIG ") != nullptr ? 1 : 0;
-    if (uuid_of != nullptr)
-      (void)uuid_of(record.isMigEnabled != 0 ? &record.migUuid : &record.uuid, device);
-    std::size_t bytes = 0;
-    if (memory_of != nullptr && memory_of(&bytes, device) == 0) record.globalMemorySize = bytes;
-    record.l2CacheSize = number(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-    // Two transfers a clock (kHz), of so many bits: in kB a second.
-    record.globalMemoryBandwidth = std::uint64_t{number(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)} *
-                                   2 * number(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
-    record.coreClockRate = number(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-    record.numMultiprocessors = number(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    record.computeCapabilityMajor = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    record.computeCapabilityMinor = number(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     take(user, record);
   }
 }
@@ -132,8 +153,8 @@ const char* advice_of(CUptiResult result) {
 }
 
 bool knows_records_of(std::uint32_t version) {
-  // Up to CUDA 12 versions count releases (19 is 12.0, 28 is 12.9 update 1); from 13 on they are
-  // major, minor, patch.
+  // Up to CUDA 12 the version counts releases (19 is 12.0, 28 is 12.9 update 1). From 13 on it is
+  // made of major, minor and patch.
   return (version >= 19 && version <= 99) || version / 10000 == 13;
 }
 
@@ -169,33 +190,40 @@ bool Api::lacks(const char* name, char* why, std::size_t why_bytes) const {
 }
 
 const char* Api::text(CUptiResult result) const {
-  const char* words = nullptr;
-  if (cuptiGetResultString != nullptr) cuptiGetResultString(result, &words);
-  return words != nullptr ? words : "unknown CUPTI error";
+  const char* description = nullptr;
+  if (cuptiGetResultString != nullptr) cuptiGetResultString(result, &description);
+  return description != nullptr ? description : "unknown CUPTI error";
 }
 
-bool load(Api& api, char* why, std::size_t why_size) {
+namespace {
+
+bool find_library(Api& api, char* why, std::size_t why_size) {
   Mapped mapped;
-  const char* asked = setting(wire::kCupti);
-  if (asked != nullptr && asked[0] != '\0') {
-    if (!open(api, asked)) {
-      std::snprintf(why, why_size, "$RANGESCOPE_CUPTI cannot be loaded: %s", dlerror());
-      return false;
-    }
-  } else if (dl_iterate_phdr(note_mapped, &mapped) == 1) {
-    if (!open(api, mapped.path)) {
-      std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path,
-                    dlerror());
-      return false;
-    }
-  } else if (!wire::find_cupti(driver_version() / 1000,
-                               [&](const char* path) { return open(api, path); })) {
-    std::snprintf(
-        why, why_size,
-        "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
-        "RANGESCOPE_CUPTI to the library's path");
+  const char* chosen = setting(wire::kCupti);
+  if (chosen != nullptr && chosen[0] != '\0') {
+    if (open(api, chosen)) return true;
+    std::snprintf(why, why_size, "$RANGESCOPE_CUPTI cannot be loaded: %s", dlerror());
     return false;
   }
+  if (dl_iterate_phdr(note_mapped, &mapped) == 1) {
+    if (open(api, mapped.path)) return true;
+    std::snprintf(why, why_size, "the program's own %s cannot be opened: %s", mapped.path,
+                  dlerror());
+    return false;
+  }
+  const auto open_path = [&](const char* path) { return open(api, path); };
+  if (wire::find_cupti(driver_version() / 1000, open_path)) return true;
+  std::snprintf(
+      why, why_size,
+      "no libcupti.so.13 or libcupti.so.12 was found; install the CUDA toolkit's CUPTI, or set "
+      "RANGESCOPE_CUPTI to the library's path");
+  return false;
+}
+
+}  // namespace
+
+bool load(Api& api, char* why, std::size_t why_size) {
+  if (!find_library(api, why, why_size)) return false;
   const char* missing = "";
   if (!fill(api, &missing)) {
     std::snprintf(why, why_size,
@@ -224,7 +252,7 @@ struct Sign {
   const char* library;  ///< part of a mapped file's name
   const char* tool;
 };
-// As seen: nsys 2025.3 injects libToolsInjection64.so, ncu 2025.3 libcuda-injection.so.
+// Observed: nsys 2025.3 injects libToolsInjection64.so, ncu 2025.3 libcuda-injection.so.
 constexpr Sign kSigns[] = {{"libToolsInjection", "Nsight Systems"},
                            {"libcuda-injection.so", "Nsight Compute"},
                            {"libTreeLauncherTargetInjection", "Nsight Compute"},
@@ -271,8 +299,8 @@ namespace {
 
 constexpr std::uint32_t kShareable = 130300;  // CUDA 13.3
 
-// Signatures as in CUDA 13.3's documentation. A configuration of null asks for the records that are
-// always given.
+// Signatures as in CUDA 13.3's documentation. A null configuration requests the records that are
+// always available.
 using TurnFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityKind,
                                      void* configuration);
 using SetFunction = CUptiResult (*)(CUpti_SubscriberHandle, CUpti_ActivityAttribute, std::size_t*,
@@ -283,17 +311,19 @@ using BuffersFunction = CUptiResult (*)(CUpti_SubscriberHandle, RequestFunction,
 using NowFunction = CUptiResult (*)(CUpti_SubscriberHandle, std::uint64_t*);
 
 template <class Function>
-Function of(const Api& api, const char* name) {
+Function find_as(const Api& api, const char* name) {
   return reinterpret_cast<Function>(api.find(name));
 }
 
-bool is_shared(const Api& api) {
-  return is_set(wire::kCuptiShared, "on") && api.version >= kShareable &&
-         api.cuptiSubscribe_v2 != nullptr && api.find("cuptiActivityEnable_v2") != nullptr &&
-         api.find("cuptiActivityDisable_v2") != nullptr &&
-         api.find("cuptiActivitySetAttribute_v2") != nullptr &&
-         api.find("cuptiActivityRegisterCallbacks_v2") != nullptr &&
-         api.find("cuptiGetTimestamp_v2") != nullptr;
+/// Sharing is wanted, and this CUPTI has all functions that it takes.
+bool can_be_shared(const Api& api) {
+  if (!is_set(wire::kCuptiShared, "on") || api.version < kShareable) return false;
+  if (api.cuptiSubscribe_v2 == nullptr) return false;
+  for (const char* function :
+       {"cuptiActivityEnable_v2", "cuptiActivityDisable_v2", "cuptiActivitySetAttribute_v2",
+        "cuptiActivityRegisterCallbacks_v2", "cuptiGetTimestamp_v2"})
+    if (api.find(function) == nullptr) return false;
+  return true;
 }
 
 CUpti_BuffersCallbackRequestFunc shared_request = nullptr;
@@ -302,18 +332,19 @@ CUpti_BuffersCallbackCompleteFunc shared_complete = nullptr;
 }  // namespace
 
 CUptiResult Subscription::turn(const Api& api, CUpti_ActivityKind kind, bool on) const {
-  if (shared)
-    return of<TurnFunction>(api, on ? "cuptiActivityEnable_v2" : "cuptiActivityDisable_v2")(
-        handle, kind, nullptr);
+  if (shared) {
+    const char* const name = on ? "cuptiActivityEnable_v2" : "cuptiActivityDisable_v2";
+    return find_as<TurnFunction>(api, name)(handle, kind, nullptr);
+  }
   return on ? api.cuptiActivityEnable(kind) : api.cuptiActivityDisable(kind);
 }
 
 CUptiResult Subscription::set(const Api& api, CUpti_ActivityAttribute attribute,
                               std::uint8_t value) const {
   std::size_t bytes = sizeof value;
-  if (shared)
-    return of<SetFunction>(api, "cuptiActivitySetAttribute_v2")(handle, attribute, &bytes, &value);
-  return api.cuptiActivitySetAttribute(attribute, &bytes, &value);
+  if (!shared) return api.cuptiActivitySetAttribute(attribute, &bytes, &value);
+  const auto set_attribute = find_as<SetFunction>(api, "cuptiActivitySetAttribute_v2");
+  return set_attribute(handle, attribute, &bytes, &value);
 }
 
 CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFunc request,
@@ -321,10 +352,12 @@ CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFu
   if (!shared) return api.cuptiActivityRegisterCallbacks(request, complete);
   shared_request = request;
   shared_complete = complete;
-  return of<BuffersFunction>(api, "cuptiActivityRegisterCallbacks_v2")(
+  const auto register_callbacks =
+      find_as<BuffersFunction>(api, "cuptiActivityRegisterCallbacks_v2");
+  return register_callbacks(
       handle,
-      [](std::uint8_t** buffer, std::size_t* bytes, std::size_t* most, void*) {
-        shared_request(buffer, bytes, most);
+      [](std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records, void*) {
+        shared_request(buffer, bytes, most_records);
       },
       [](std::uint8_t* buffer, std::size_t bytes, std::size_t valid, void*) {
         shared_complete(nullptr, 0, buffer, bytes, valid);
@@ -332,8 +365,8 @@ CUptiResult Subscription::buffers(const Api& api, CUpti_BuffersCallbackRequestFu
 }
 
 CUptiResult Subscription::now(const Api& api, std::uint64_t* timestamp) const {
-  return shared ? of<NowFunction>(api, "cuptiGetTimestamp_v2")(handle, timestamp)
-                : api.cuptiGetTimestamp(timestamp);
+  if (!shared) return api.cuptiGetTimestamp(timestamp);
+  return find_as<NowFunction>(api, "cuptiGetTimestamp_v2")(handle, timestamp);
 }
 
 bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscription& subscription,
@@ -343,27 +376,30 @@ bool subscribe(const Api& api, CUpti_CallbackFunc callback, void* user, Subscrip
   if (api.cuptiSubscribe_v2 != nullptr) {
     SubscriberParameters parameters{
         CUpti_SubscriberParams_STRUCT_SIZE, "rangescope", holder, sizeof holder, 0, {}};
-    subscription.shared = is_shared(api);
-    if (subscription.shared) parameters.bytes = sizeof parameters, parameters.shared = 1;
-    const auto ask = [&] {
+    subscription.shared = can_be_shared(api);
+    if (subscription.shared) {
+      parameters.bytes = sizeof parameters;
+      parameters.shared = 1;
+    }
+    const auto subscribe_v2 = [&] {
       return api.cuptiSubscribe_v2(&subscription.handle, callback, user,
                                    reinterpret_cast<CUpti_SubscriberParams*>(&parameters));
     };
-    result = ask();
-    if (result != CUPTI_SUCCESS && subscription.shared) {  // another tool has CUPTI for itself
+    result = subscribe_v2();
+    if (result != CUPTI_SUCCESS && subscription.shared) {  // another tool has CUPTI exclusively
       subscription.shared = false;
       parameters.shared = 0;
-      result = ask();
+      result = subscribe_v2();
     }
   } else {
     result = api.cuptiSubscribe(&subscription.handle, callback, user);
   }
   if (result == CUPTI_SUCCESS) return true;
   holder[sizeof holder - 1] = '\0';
-  const char* who = holder[0] != '\0' ? holder : other_tool();
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
-    std::snprintf(why, why_size, "CUPTI is held by %s (%s); %s",
-                  who != nullptr ? who : "another tool in this process", api.text(result),
+    const char* tool = holder[0] != '\0' ? holder : other_tool();
+    if (tool == nullptr) tool = "another tool in this process";
+    std::snprintf(why, why_size, "CUPTI is held by %s (%s); %s", tool, api.text(result),
                   advice(result));
   } else {
     std::snprintf(why, why_size, "CUPTI refused a subscriber: %s; %s", api.text(result),

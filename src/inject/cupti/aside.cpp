@@ -37,8 +37,8 @@ void claim_device() {
   lock.l_whence = SEEK_SET;
   if (::fcntl(file, F_SETLK, &lock) != 0) return;
   for (int tries = 0; tries < 500; ++tries) {
-    char said = 0;
-    if (::pread(file, &said, 1, 0) == 1 && said == '1') return;
+    char state = 0;
+    if (::pread(file, &state, 1, 0) == 1 && state == '1') return;
     const timespec pause{0, 2'000'000};
     ::nanosleep(&pause, nullptr);
   }

@@ -3,8 +3,8 @@
 namespace rangescope::inject::cupti {
 namespace {
 
-// Each thread reads every gridDim * blockDim-th 16 bytes. What it would write if the bytes were
-// others keeps the loop.
+// Each thread reads every gridDim * blockDim-th 16 bytes. The conditional store at the end keeps
+// the loop from being optimized away.
 constexpr char kKernel[] = R"(
 .version 7.0
 .target sm_70
@@ -60,10 +60,10 @@ bool CacheFlush::make(const Driver& driver, CUdevice device) {
   }
   const std::size_t bytes = 2 * static_cast<std::size_t>(l2);
   tl_running = true;  // the buffer is not the program's
-  const bool made = driver.allocate(&buffer_, bytes) == CUDA_SUCCESS &&
-                    driver.set_bytes(buffer_, 0, bytes) == CUDA_SUCCESS;
+  const bool has_buffer = driver.allocate(&buffer_, bytes) == CUDA_SUCCESS &&
+                          driver.set_bytes(buffer_, 0, bytes) == CUDA_SUCCESS;
   tl_running = false;
-  if (!made) return false;
+  if (!has_buffer) return false;
   count_ = bytes / 16;
   kernel_ = kernel;
   return true;
@@ -71,7 +71,8 @@ bool CacheFlush::make(const Driver& driver, CUdevice device) {
 
 void CacheFlush::run(const Driver& driver, CUstream stream) {
   if (kernel_ == nullptr) return;
-  constexpr unsigned kBlocks = 1024, kThreads = 256;
+  constexpr unsigned kBlocks = 1024;
+  constexpr unsigned kThreads = 256;
   void* arguments[] = {&buffer_, &count_};
   tl_running = true;
   (void)driver.cuLaunchKernel(kernel_, kBlocks, 1, 1, kThreads, 1, 1, 0, stream, arguments,

@@ -1,6 +1,7 @@
-// Empties the caches of a GPU, so that what is measured begins as under ncu: a kernel of ours reads
-// a buffer of twice the L2. What lies in the cache afterwards is nobody's and clean; after a memset
-// a measured kernel would have to write it back first (seen on an H200: twice the DRAM bytes).
+// Empties the caches of a GPU, so that measured work starts as under ncu: a kernel of ours reads a
+// buffer of twice the L2 size. The cache then holds clean lines that no kernel of the program uses.
+// After a memset a measured kernel would first have to write them back (seen on an H200: twice the
+// DRAM bytes).
 #pragma once
 
 #include <cuda.h>
@@ -11,9 +12,7 @@
 
 namespace rangescope::inject::cupti {
 
-// The driver functions that counters need, from the copy of libcuda that the program has loaded.
-
-// The driver functions that are needed, from the copy that the program has loaded.
+/// The driver functions that counters need, from the copy of libcuda that the program has loaded.
 struct Driver {
   CUresult (*cuCtxGetCurrent)(CUcontext*) = nullptr;
   CUresult (*cuCtxSetCurrent)(CUcontext) = nullptr;
@@ -45,13 +44,13 @@ struct Driver {
 
 class CacheFlush {
  public:
-  /// Buffer and kernel, in the current context. False where there is no memory for them, or no
-  /// compiler in the driver.
+  /// Makes buffer and kernel in the current context. False without memory, or without a compiler in
+  /// the driver.
   [[nodiscard]] bool make(const Driver& driver, CUdevice device);
   [[nodiscard]] bool ready() const { return kernel_ != nullptr; }
-  /// Puts the kernel into the stream of the current context. Harmless before make().
+  /// Launches the kernel into a stream of the current context. Does nothing before make().
   void run(const Driver& driver, CUstream stream);
-  /// The call of this thread that a callback reports is our own.
+  /// The call that a callback reports on this thread is our own.
   [[nodiscard]] static bool running();
 
  private:

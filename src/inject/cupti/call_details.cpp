@@ -16,7 +16,7 @@ class ReturnedCall {
     details_.context = call.contextUid;
   }
 
-  /// That it was made and how long it took is all: captures of graphs.
+  /// No details: the call and its duration suffice for captures of graphs.
   bool nothing() { return false; }
 
   // ---- Memory
@@ -36,17 +36,17 @@ class ReturnedCall {
     const auto& parameters = as<cuMemAllocManaged_params>();
     return allocates(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, parameters.dptr, parameters.bytesize);
   }
-  /// cuMemAllocHost and cuMemHostAlloc: alike as far as they are read.
+  /// cuMemAllocHost and cuMemHostAlloc: the parameters that are read have the same place.
   bool pinned() {
     const auto& parameters = as<cuMemAllocHost_v2_params>();
     return allocates(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, parameters.pp, parameters.bytesize);
   }
-  /// Makes memory that is there already page-locked: its address goes in.
+  /// Page-locks existing memory, whose address is a parameter.
   bool registered() {
     const auto& parameters = as<cuMemHostRegister_v2_params>();
     return allocates(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, &parameters.p, parameters.bytesize);
   }
-  /// Physical memory, which the program maps itself.
+  /// Physical memory, which the program maps by other calls.
   bool physical() {
     const auto& parameters = as<cuMemCreate_params>();
     auto kind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -119,12 +119,12 @@ class ReturnedCall {
     if (api_.cuptiGetStreamIdEx == nullptr) return;
     std::uint32_t number = 0;
     const std::uint8_t per_thread = per_thread_stream_ ? 1 : 0;
-    const auto found = api_.cuptiGetStreamIdEx(call_.context, stream, per_thread, &number);
-    if (found == CUPTI_SUCCESS) details_.stream = number;
+    const auto status = api_.cuptiGetStreamIdEx(call_.context, stream, per_thread, &number);
+    if (status == CUPTI_SUCCESS) details_.stream = number;
   }
 
-  /// `place` holds an address or a handle, both of 64 bits, when the call has succeeded.
-  bool allocates(CUpti_ActivityMemoryKind kind, const void* place, std::size_t bytes) {
+  /// `object` points to an address or a handle, both of 64 bits, if the call has succeeded.
+  bool allocates(CUpti_ActivityMemoryKind kind, const void* object, std::size_t bytes) {
     auto operation = gpu::MemoryOperation::kAllocate;
     if (!succeeded()) operation = gpu::MemoryOperation::kFailedAllocation;
     details_.type = gpu::Type::kMemory;
@@ -132,13 +132,13 @@ class ReturnedCall {
     details_.operation = static_cast<std::uint8_t>(operation);
     details_.bytes = bytes;
     details_.result = result();
-    if (succeeded() && place != nullptr) {
-      details_.object = *static_cast<const std::uint64_t*>(place);
+    if (succeeded() && object != nullptr) {
+      details_.object = *static_cast<const std::uint64_t*>(object);
     }
     return true;
   }
 
-  /// A null pointer may be freed, which frees nothing: many programs initialize CUDA by it.
+  /// Freeing a null pointer frees nothing: many programs do it to initialize CUDA.
   bool frees(std::uint64_t address) {
     if (address == 0 || !succeeded()) return false;
     details_.type = gpu::Type::kMemory;
@@ -165,7 +165,7 @@ struct Function {
   CUpti_CallbackId id;
   bool (ReturnedCall::*read)();
   bool in_modules;
-  bool per_thread_stream = false;  ///< by stream 0 it means the thread's own
+  bool per_thread_stream = false;  ///< stream 0 is the thread's own
 };
 
 // Functions whose names end in _ptsz are those of programs with a default stream per thread.

@@ -21,9 +21,9 @@ namespace {
 std::atomic<Collector*> the_collector{nullptr};
 std::atomic<bool> live{false};
 
-// The libraries that CUPTI's profiler loads at its first use, from its own folder: now, before the
-// end of the trace is registered with atexit, so that what they register ends later than counters
-// do.
+// Loads the libraries that CUPTI's profiler would load from its own folder at its first use. Loaded
+// before the end of the trace is registered with atexit, their own exit handlers run after counters
+// have ended.
 void load_profiler(const Api& api) {
   for (const char* name : {"libnvperf_host.so", "libnvperf_target.so"}) {
     char path[640];
@@ -34,12 +34,13 @@ void load_profiler(const Api& api) {
   }
 }
 
-// Waits for the worker; not for ever, should the driver hold what the worker needs. With the lock.
+// Waits for the worker, but not forever: the driver may hold a lock that the worker needs. With the
+// lock.
 template <class Condition>
 void wait_while(Collector& c, Condition condition) {
-  constexpr std::int64_t kMost = 2000000000;
-  const std::int64_t until = monotonic_ns() + kMost;
-  while (condition() && monotonic_ns() < until) wait_for(c.idle, c.lock, kMost);
+  constexpr std::int64_t kLimit_ns = 2000000000;
+  const std::int64_t until = monotonic_ns() + kLimit_ns;
+  while (condition() && monotonic_ns() < until) wait_for(c.idle, c.lock, kLimit_ns);
 }
 
 bool read_plan(Collector& c, const char* path, char* why, std::size_t why_bytes) {
@@ -72,11 +73,12 @@ void watch_launches(Collector& c, bool on) {
 
 namespace {
 
-// Null, or why there are no counters. Once the collector is known to the hooks it stays.
+// Null, or why there are no counters. Once the collector is published to the hooks it stays.
 const char* start(Collector& c, const char* path, char* why, std::size_t why_bytes) {
   if (!read_plan(c, path, why, why_bytes)) return why;
-  if (!(c.plan.pc ? c.pc.load(*c.api, why, why_bytes) : c.range.load(*c.api, why, why_bytes)))
-    return why;
+  const bool is_loaded =
+      c.plan.pc ? c.pc.load(*c.api, why, why_bytes) : c.range.load(*c.api, why, why_bytes);
+  if (!is_loaded) return why;
   if (!c.driver.load()) return "no hardware counters: libcuda.so.1 lacks functions that are needed";
   make_condition(c.wake);
   make_condition(c.idle);
@@ -89,10 +91,11 @@ const char* start(Collector& c, const char* path, char* why, std::size_t why_byt
   for (const std::uint32_t id : GraphCaptures::kCalls)
     c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id);
   watch_launches(c, true);
-  for (const CUpti_CallbackId id :
-       {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED})
-    if (c.plan.pc)
+  if (c.plan.pc) {
+    for (const CUpti_CallbackId id :
+         {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED})
       c.api->cuptiEnableCallback(1, c.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id);
+  }
   if (!start_worker(c)) return "no hardware counters: no thread could be made for them";
   return nullptr;
 }
@@ -125,15 +128,19 @@ bool start_counters(const Api& api, const Subscription& subscription) {
 
 namespace {
 
-// From now on kernels may run side by side again; what was sampled stays.
+// Afterwards kernels may run concurrently again. The samples stay.
 void stop_samples(Collector& c) {
-  for (std::size_t i = 0, count = c.context_count.load(std::memory_order_acquire); i < count; ++i)
-    (void)c.contexts[i].pc.stop();
+  const std::size_t count = c.context_count.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) (void)c.contexts[i].pc.stop();
 }
 
-// A kernel of NCCL waits for kernels of other GPUs, which this thread may launch after it: one
-// after the other they would wait for ever. Before the first of them is launched, sampling ends in
-// the whole process.
+bool is_in_use(const Context& context) {
+  return context.state == Context::State::kReady || context.state == Context::State::kNew;
+}
+
+// A kernel of NCCL waits for kernels of other GPUs, which this thread may launch later. Sampling
+// serializes kernels, so they would wait forever: before the first of them is launched, sampling
+// ends in the whole process.
 void decline_samples(Collector& c) {
   if (c.declined.exchange(true)) return;
   stop_samples(c);
@@ -144,8 +151,7 @@ void decline_samples(Collector& c) {
   const Locked locked(c);
   for (std::size_t i = 0; i < c.context_count; ++i) {
     Context& context = c.contexts[i];
-    if (context.state == Context::State::kReady || context.state == Context::State::kNew)
-      context.state = Context::State::kLeaving;
+    if (is_in_use(context)) context.state = Context::State::kLeaving;
   }
   pthread_cond_signal(&c.wake);
 }
@@ -157,14 +163,14 @@ void counters_saw_call(CUpti_CallbackId id, const CUpti_CallbackData& call) {
   if (c == nullptr || CacheFlush::running()) return;
   if (c->captures.observe(id, call)) {
     if (c->plan.pc) stop_samples(*c);
-    // The worker begins nothing from now on; what it is at ends first.
+    // The worker begins nothing new during a capture. Wait until its current work has ended.
     const Locked locked(*c);
     wait_while(*c, [&] { return c->busy != nullptr; });
   }
   if (c->plan.pc && call.callbackSite == CUPTI_API_ENTER && Recorder::launches_nccl(id, call))
     decline_samples(*c);
-  for (std::size_t i = 0, count = c->context_count.load(std::memory_order_acquire); i < count;
-       ++i) {
+  const std::size_t count = c->context_count.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
     Context& context = c->contexts[i];
     if (context.context != call.context) continue;
     CUstream stream = nullptr;
@@ -176,8 +182,8 @@ void counters_meet_context(CUcontext context) {
   Collector* c = running_collector();
   if (c == nullptr || !c->plan.pc) return;
   const Locked locked(*c);
-  if (Context* made = context_of(*c, context); made != nullptr && !enable_samples(*c, *made))
-    fail(*made);
+  Context* entry = context_of(*c, context);
+  if (entry != nullptr && !enable_samples(*c, *entry)) fail(*entry);
 }
 
 void counters_lose_context(CUcontext context) {
@@ -187,9 +193,8 @@ void counters_lose_context(CUcontext context) {
   for (std::size_t i = 0; i < c->context_count; ++i) {
     Context& lost = c->contexts[i];
     if (lost.context != context) continue;
-    // The worker lets go of it, before it is destroyed.
-    if (lost.state == Context::State::kReady || lost.state == Context::State::kNew)
-      lost.state = Context::State::kLeaving;
+    // The worker releases the context before it is destroyed.
+    if (is_in_use(lost)) lost.state = Context::State::kLeaving;
     pthread_cond_signal(&c->wake);
     wait_while(*c, [&] { return lost.state == Context::State::kLeaving || c->busy == &lost; });
     lost.state = Context::State::kGone;

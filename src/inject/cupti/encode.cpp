@@ -13,12 +13,12 @@ namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
 
-constexpr std::uint32_t kContextWithGreen =
-    23;  // 12.5 is the first release seen to write the green context's fields
+// 12.5, the first release that was seen to write the green context's fields.
+constexpr std::uint32_t kContextWithGreen = 23;
 
-// What the header comment promises, for the fields that are read: equal places in the first and the
-// last struct of the supported releases (12.0 wrote Kernel9, Memcpy5, MemcpyPtoP4, Memset4,
-// GraphTrace and Device4).
+// Asserts the promise of the header comment for the fields that are read: they have the same offset
+// in the first and the last struct of the supported releases (12.0 wrote Kernel9, Memcpy5,
+// MemcpyPtoP4, Memset4, GraphTrace and Device4).
 #define RANGESCOPE_SAME(older, newer, field)                        \
   static_assert(offsetof(older, field) == offsetof(newer, field) && \
                 sizeof(older::field) == sizeof(newer::field))
@@ -55,16 +55,16 @@ void Encoder::activity(const Api& api, const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL: return kernel(as<CUpti_ActivityKernel9>(record));
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
-      const auto& from = as<CUpti_ActivityMemcpy5>(record);
-      return copy(from, gpu::Type::kCopy, from.copyKind, from.srcKind, from.dstKind);
+      const auto& memcpy = as<CUpti_ActivityMemcpy5>(record);
+      return copy(memcpy, gpu::Type::kCopy, memcpy.copyKind, memcpy.srcKind, memcpy.dstKind);
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
-      const auto& from = as<CUpti_ActivityMemcpyPtoP4>(record);
-      return copy(from, gpu::Type::kCopy, from.copyKind, from.srcKind, from.dstKind);
+      const auto& memcpy = as<CUpti_ActivityMemcpyPtoP4>(record);
+      return copy(memcpy, gpu::Type::kCopy, memcpy.copyKind, memcpy.srcKind, memcpy.dstKind);
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
-      const auto& from = as<CUpti_ActivityMemset4>(record);
-      return copy(from, gpu::Type::kMemset, static_cast<std::uint8_t>(from.memoryKind));
+      const auto& memset = as<CUpti_ActivityMemset4>(record);
+      return copy(memset, gpu::Type::kMemset, static_cast<std::uint8_t>(memset.memoryKind));
     }
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return graph(as<CUpti_ActivityGraphTrace>(record));
     case CUPTI_ACTIVITY_KIND_DEVICE: return device(as<CUpti_ActivityDevice4>(record));
@@ -91,8 +91,9 @@ bool Encoder::has_times(std::uint64_t start, std::uint64_t end) {
 }
 
 std::uint32_t Encoder::name_id(const char* name) {
-  if (const std::uint32_t known = names_.find(name); known != 0) return known;
-  const std::uint32_t id = text_id(name, strnlen(name, GpuStream::kMostExtra));
+  std::uint32_t id = names_.find(name);
+  if (id != 0) return id;
+  id = text_id(name, strnlen(name, GpuStream::kMostExtra));
   names_.add(name, id);
   return id;
 }
@@ -120,48 +121,52 @@ std::uint32_t Encoder::stream_id(std::uint32_t device, std::uint32_t context,
   return id;
 }
 
-void Encoder::kernel(const CUpti_ActivityKernel9& record) {
-  if (!has_times(record.start, record.end)) return;
-  const auto of = [](auto value) { return static_cast<std::uint32_t>(value); };
+std::uint32_t Encoder::kind_id(const CUpti_ActivityKernel9& record) {
+  const auto word = [](auto value) { return static_cast<std::uint32_t>(value); };
   const KindKey key{name_id(record.name != nullptr ? record.name : ""),
                     stream_id(record.deviceId, record.contextId, record.streamId),
-                    {of(record.gridX), of(record.gridY), of(record.gridZ)},
-                    {of(record.blockX), of(record.blockY), of(record.blockZ)},
+                    {word(record.gridX), word(record.gridY), word(record.gridZ)},
+                    {word(record.blockX), word(record.blockY), word(record.blockZ)},
                     {record.clusterX, record.clusterY, record.clusterZ},
                     record.registersPerThread,
-                    of(record.staticSharedMemory),
-                    of(record.dynamicSharedMemory)};
+                    word(record.staticSharedMemory),
+                    word(record.dynamicSharedMemory)};
   std::uint32_t kind = kinds_.find(key);
-  if (kind == 0) {
-    kind = next_kind_++;
-    kinds_.add(key, kind);
-    gpu::KernelKind definition{};
-    definition.head = head(gpu::Type::kKind, kind);
-    static_assert(sizeof definition == sizeof definition.head + sizeof key);
-    std::memcpy(&definition.name, &key, sizeof key);
-    stream_.put(definition);
-  }
+  if (kind != 0) return kind;
+  kind = next_kind_++;
+  kinds_.add(key, kind);
+  gpu::KernelKind definition{};
+  definition.head = head(gpu::Type::kKind, kind);
+  static_assert(sizeof definition == sizeof definition.head + sizeof key);
+  std::memcpy(&definition.name, &key, sizeof key);
+  stream_.put(definition);
+  return kind;
+}
+
+void Encoder::kernel(const CUpti_ActivityKernel9& record) {
+  if (!has_times(record.start, record.end)) return;
+  const std::uint32_t kind = kind_id(record);
   struct {
     gpu::Kernel kernel;
-    std::uint64_t more[2];
-  } whole{};
+    std::uint64_t extensions[2];
+  } extended{};
   const std::uint64_t duration = record.end - record.start;
   std::size_t extensions = 0;
-  whole.kernel = {head(gpu::Type::kKernel, record.correlationId),
-                  static_cast<std::int64_t>(record.start), static_cast<std::uint32_t>(duration),
-                  kind};
+  extended.kernel = {head(gpu::Type::kKernel, record.correlationId),
+                     static_cast<std::int64_t>(record.start), static_cast<std::uint32_t>(duration),
+                     kind};
   if (record.graphNodeId != 0) {
-    whole.kernel.head.small |= gpu::kHasGraphNode;
-    whole.more[extensions++] = record.graphNodeId;
+    extended.kernel.head.small |= gpu::kHasGraphNode;
+    extended.extensions[extensions++] = record.graphNodeId;
   }
   if (duration >= gpu::kUnknownDuration) {
-    whole.kernel.head.small |= gpu::kHasLongDuration;
-    whole.kernel.duration_ns = gpu::kUnknownDuration;
-    whole.more[extensions++] = duration;
+    extended.kernel.head.small |= gpu::kHasLongDuration;
+    extended.kernel.duration_ns = gpu::kUnknownDuration;
+    extended.extensions[extensions++] = duration;
   }
-  const std::size_t bytes = sizeof whole.kernel + extensions * 8;
-  whole.kernel.head.words = static_cast<std::uint16_t>(bytes / 8);
-  stream_.put(&whole, bytes);
+  const std::size_t bytes = sizeof extended.kernel + extensions * 8;
+  extended.kernel.head.words = static_cast<std::uint16_t>(bytes / 8);
+  stream_.put(&extended, bytes);
 }
 
 template <typename Struct>
@@ -171,14 +176,17 @@ void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std:
   struct {
     gpu::Copy copy;
     std::uint64_t node;
-  } whole{
-      {head(type, record.correlationId, record.graphNodeId != 0 ? gpu::kHasGraphNode : 0),
-       static_cast<std::int64_t>(record.start), static_cast<std::int64_t>(record.end), record.bytes,
-       stream_id(record.deviceId, record.contextId, record.streamId), kind, from, to, 0},
-      record.graphNodeId};
-  const std::size_t bytes = record.graphNodeId != 0 ? sizeof whole : sizeof whole.copy;
-  whole.copy.head.words = static_cast<std::uint16_t>(bytes / 8);
-  stream_.put(&whole, bytes);
+  } extended{{head(type, record.correlationId), static_cast<std::int64_t>(record.start),
+              static_cast<std::int64_t>(record.end), record.bytes,
+              stream_id(record.deviceId, record.contextId, record.streamId), kind, from, to, 0},
+             record.graphNodeId};
+  std::size_t bytes = sizeof extended.copy;
+  if (record.graphNodeId != 0) {
+    extended.copy.head.small = gpu::kHasGraphNode;
+    bytes = sizeof extended;
+  }
+  extended.copy.head.words = static_cast<std::uint16_t>(bytes / 8);
+  stream_.put(&extended, bytes);
 }
 
 void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
@@ -189,37 +197,49 @@ void Encoder::graph(const CUpti_ActivityGraphTrace& record) {
                                stream_id(record.deviceId, record.contextId, record.streamId)});
 }
 
+std::uint8_t Encoder::api_index(const Api& api, std::uint32_t cbid) {
+  if (cbid >= kCbids) return 0;
+  if (api_index_[cbid] != 0 || next_api_ == 256) return api_index_[cbid];
+  const char* name = nullptr;
+  const CUptiResult result = api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name);
+  if (result != CUPTI_SUCCESS || name == nullptr) return 0;
+  const auto index = static_cast<std::uint8_t>(next_api_++);
+  api_index_[cbid] = index;
+  put_text(gpu::Type::kApi, index, name, strnlen(name, 256));
+  return index;
+}
+
 void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation,
                      std::uint32_t tid, std::uint64_t start, std::uint64_t end,
                      std::uint32_t module, std::uint32_t same, gpu::MadeBy made_by) {
-  std::uint8_t index = cbid < kCbids ? api_index_[cbid] : 0;
-  if (index == 0 && cbid < kCbids && next_api_ < 256) {
-    const char* name = nullptr;
-    if (api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) == CUPTI_SUCCESS &&
-        name != nullptr) {
-      index = api_index_[cbid] = static_cast<std::uint8_t>(next_api_++);
-      put_text(gpu::Type::kApi, index, name, strnlen(name, 256));
-    }
-  }
   struct {
     gpu::LaunchOf of;
     std::uint64_t duration;
-  } whole{};
+  } extended{};
+  gpu::Type type = gpu::Type::kLaunch;
+  std::size_t bytes = sizeof extended.of.in.launch;
+  if (made_by.what != gpu::MadeBy::kNothing) {
+    type = gpu::Type::kLaunchOf;
+    bytes = sizeof extended.of;
+  } else if (module != 0) {
+    type = gpu::Type::kLaunchIn;
+    bytes = sizeof extended.of.in;
+  }
   const std::uint64_t duration = end != 0 ? end - start : gpu::kUnknownDuration;
-  const bool longer = duration >= gpu::kUnknownDuration;
-  const auto [type, bytes] =
-      made_by.what != gpu::MadeBy::kNothing ? std::pair{gpu::Type::kLaunchOf, sizeof whole.of}
-      : module != 0                         ? std::pair{gpu::Type::kLaunchIn, sizeof whole.of.in}
-                    : std::pair{gpu::Type::kLaunch, sizeof whole.of.in.launch};
-  whole.of = {{{head(type, correlation, index), static_cast<std::int64_t>(start),
-                longer ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration), tid},
-               module,
-               same},
-              made_by};
-  const bool extended = end != 0 && longer;
-  std::memcpy(reinterpret_cast<char*>(&whole) + bytes, &duration, sizeof duration);
-  whole.of.in.launch.head.words = static_cast<std::uint16_t>(bytes / 8 + (extended ? 1 : 0));
-  stream_.put(&whole, bytes + (extended ? 8 : 0));
+  const bool is_long = duration >= gpu::kUnknownDuration;
+  const auto short_duration =
+      is_long ? gpu::kUnknownDuration : static_cast<std::uint32_t>(duration);
+  extended.of = {{{head(type, correlation, api_index(api, cbid)), static_cast<std::int64_t>(start),
+                   short_duration, tid},
+                  module,
+                  same},
+                 made_by};
+  if (end != 0 && is_long) {
+    std::memcpy(reinterpret_cast<char*>(&extended) + bytes, &duration, sizeof duration);
+    bytes += sizeof duration;
+  }
+  extended.of.in.launch.head.words = static_cast<std::uint16_t>(bytes / 8);
+  stream_.put(&extended, bytes);
 }
 
 void Encoder::details(std::uint32_t correlation, const CallDetails& details) {
@@ -249,24 +269,25 @@ void Encoder::details(std::uint32_t correlation, const CallDetails& details) {
 
 std::uint32_t Encoder::module(std::uint32_t around, const char* name, const char* type,
                               bool function) {
-  const std::size_t name_bytes = std::strlen(name), type_bytes = std::strlen(type);
+  const std::size_t name_bytes = std::strlen(name);
+  const std::size_t type_bytes = std::strlen(type);
   char text[2048];
   if (name_bytes + type_bytes > sizeof text) return 0;
   std::memcpy(text, name, name_bytes);
   std::memcpy(text + name_bytes, type, type_bytes);
+  const std::uint8_t flag = function ? 1 : 0;
   const std::uint64_t hash =
-      fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + (function ? 1 : 0)));
+      fnv1a(text, name_bytes + type_bytes, kFnvSeed ^ (name_bytes * 2 + flag));
   const ModuleKey key{around,
                       {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = modules_.find(key);
-  if (id == 0) {
-    id = next_module_++;
-    modules_.add(key, id);
-    stream_.put_with(
-        gpu::Module{head(gpu::Type::kModule, id, function ? 1 : 0), around,
-                    static_cast<std::uint16_t>(name_bytes), static_cast<std::uint16_t>(type_bytes)},
-        text, name_bytes + type_bytes);
-  }
+  if (id != 0) return id;
+  id = next_module_++;
+  modules_.add(key, id);
+  const gpu::Module definition{head(gpu::Type::kModule, id, flag), around,
+                               static_cast<std::uint16_t>(name_bytes),
+                               static_cast<std::uint16_t>(type_bytes)};
+  stream_.put_with(definition, text, name_bytes + type_bytes);
   return id;
 }
 
@@ -288,17 +309,22 @@ void Encoder::device(const CUpti_ActivityDevice4& record) {
 }
 
 void Encoder::context(const CUpti_ActivityContext2& record, std::uint32_t version) {
-  const bool told = version >= kContextWithGreen, green = told && record.isGreenContext != 0;
-  stream_.put(gpu::Context{head(gpu::Type::kContext, record.contextId, green ? 1 : 0),
-                           record.deviceId, record.nullStreamId,
-                           green ? record.numMultiprocessors : 0u,
-                           told ? record.parentContextId : 0u});
+  gpu::Context context{head(gpu::Type::kContext, record.contextId), record.deviceId,
+                       record.nullStreamId, 0, 0};
+  if (version >= kContextWithGreen) {
+    context.parent = record.parentContextId;
+    if (record.isGreenContext != 0) {
+      context.head.small = 1;
+      context.sm_count = record.numMultiprocessors;
+    }
+  }
+  stream_.put(context);
 }
 
-void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node,
+void Encoder::node(std::uint32_t tid, std::uint8_t type, std::uint64_t time_ns, std::uint64_t node,
                    std::uint64_t original) {
-  stream_.put(gpu::GraphNode{head(gpu::Type::kGraphNode, tid, type), static_cast<std::int64_t>(at),
-                             node, original});
+  stream_.put(gpu::GraphNode{head(gpu::Type::kGraphNode, tid, type),
+                             static_cast<std::int64_t>(time_ns), node, original});
 }
 
 void Encoder::loss(gpu::LossKind kind, std::uint64_t count, const char* detail) {

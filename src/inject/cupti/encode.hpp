@@ -1,9 +1,9 @@
 // Turns activity records into records of the GPU stream, interning names, streams and launch shapes
 // on the way.
 //
-// Runs on CUPTI's worker thread and on ours, never on the program's launching threads (but see
-// node()). Cost: one hash look-up and one 24-byte copy a kernel. Memory is bounded: a table that
-// fills up is forgotten and its definitions are written again.
+// Runs on CUPTI's worker thread and on ours, never on the program's launching threads (except
+// node()). Cost: one hash look-up and one 24-byte copy a kernel. Memory is bounded: a full table is
+// cleared, and its definitions are written again.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 namespace rangescope::inject::cupti {
 
 // Small hash tables for the collector: fixed capacity, open addressing (linear probing, Knuth vol.
-// 3 section 6.4), memory from calloc on first use, no exceptions. A table that is full is emptied:
-// its user then defines things anew.
+// 3 section 6.4), memory from calloc on first use, no exceptions. A full table is cleared: its user
+// then writes definitions again.
 
-/// From a trivially copyable key without padding to a 32-bit id; 0 is "absent".
+/// Maps a trivially copyable key without padding to a 32-bit id; 0 is "absent".
 template <typename Key, std::uint32_t Capacity>
 class FixedTable {
   static_assert((Capacity & (Capacity - 1)) == 0);
@@ -35,10 +35,10 @@ class FixedTable {
 
   [[nodiscard]] std::uint32_t find(const Key& key) const {
     if (slots_ == nullptr) return 0;
-    std::uint32_t at = place(key);
-    while (slots_[at].id != 0 && std::memcmp(&slots_[at].key, &key, sizeof key) != 0)
-      at = (at + 1) & (Capacity - 1);
-    return slots_[at].id;
+    std::uint32_t slot = first_slot(key);
+    while (slots_[slot].id != 0 && std::memcmp(&slots_[slot].key, &key, sizeof key) != 0)
+      slot = (slot + 1) & (Capacity - 1);
+    return slots_[slot].id;
   }
 
   /// `key` must be absent, `id` not 0.
@@ -51,19 +51,19 @@ class FixedTable {
       std::memset(static_cast<void*>(slots_), 0, Capacity * sizeof(Slot));
       used_ = 0;
     }
-    std::uint32_t at = place(key);
-    while (slots_[at].id != 0) at = (at + 1) & (Capacity - 1);
-    slots_[at] = {key, id};
+    std::uint32_t slot = first_slot(key);
+    while (slots_[slot].id != 0) slot = (slot + 1) & (Capacity - 1);
+    slots_[slot] = {key, id};
     ++used_;
   }
 
  private:
-  static std::uint32_t place(const Key& key) {
+  static std::uint32_t first_slot(const Key& key) {
     std::uint64_t hash = 0x9e3779b97f4a7c15ull;
-    const auto* at = reinterpret_cast<const unsigned char*>(&key);
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&key);
     for (std::size_t i = 0; i + 4 <= sizeof key; i += 4) {
       std::uint32_t word;
-      std::memcpy(&word, at + i, 4);
+      std::memcpy(&word, bytes + i, 4);
       hash = (hash ^ word) * 0xff51afd7ed558ccdull;
       hash ^= hash >> 32;
     }
@@ -74,9 +74,9 @@ class FixedTable {
   std::uint32_t used_ = 0;
 };
 
-/// From a C string to an id. Looked up by pointer first: CUPTI gives every kernel of one function
-/// the same pointer. The text is compared all the same, since a module that is unloaded may leave
-/// its place to another.
+/// Maps a C string to an id. Looked up by pointer first: CUPTI gives all kernels of a function the
+/// same pointer. The text is compared as well, because after a module is unloaded another name may
+/// have its address.
 class NameTable {
  public:
   NameTable& operator=(NameTable&&) = delete;
@@ -89,8 +89,8 @@ class NameTable {
     return slot.pointer == name && std::strcmp(slot.text, name) == 0 ? slot.id : 0;
   }
 
-  /// Replaces whatever had the place: two names that collide are defined again and again, which
-  /// costs bytes only.
+  /// Replaces the name in the same slot. Two names that collide are defined repeatedly, which only
+  /// costs bytes.
   void add(const char* name, std::uint32_t id) {
     Slot& slot = slots_[place(name)];
     char* text = strdup(name);
@@ -139,34 +139,37 @@ class Encoder {
  public:
   explicit Encoder(GpuStream& stream) : stream_(stream) {}
 
-  /// Any record that CUPTI delivers; kinds that are not asked for are passed over.
+  /// Any record that CUPTI delivers. Other kinds than those that are recorded are ignored.
   void activity(const Api& api, const CUpti_Activity& record);
-  /// `end` 0: not known. `api_name` is asked for only the first time that a `cbid` is seen.
+  /// `end` 0: unknown.
   void launch(const Api& api, std::uint32_t cbid, std::uint32_t correlation, std::uint32_t tid,
               std::uint64_t start, std::uint64_t end, std::uint32_t module = 0,
               std::uint32_t same = 0, wire::gpu::MadeBy made_by = {});
-  /// Of the call that was written last.
+  /// Details of the call that was written last.
   void details(std::uint32_t correlation, const CallDetails& details);
   /// The number of a module in a chain; the same for the same names.
   std::uint32_t module(std::uint32_t around, const char* name, const char* type, bool function);
-  void node(std::uint32_t tid, std::uint8_t type, std::uint64_t at, std::uint64_t node,
+  void node(std::uint32_t tid, std::uint8_t type, std::uint64_t time_ns, std::uint64_t node,
             std::uint64_t original);
   void loss(wire::gpu::LossKind kind, std::uint64_t count, const char* detail);
   void info(const char* key, const char* value);
   void info(const char* key, std::int64_t number);
-  /// The id of any text, defined anew each time it is asked for: for things that are rarely
-  /// written.
+  /// The id of any text. Every call defines the text again: use it for rare records.
   std::uint32_t text_id(const char* text, std::size_t bytes);
   void clock_sample(std::int64_t before, std::int64_t cupti, std::int64_t after);
 
-  /// Kernels, copies, sets and graph launches that had no end when they were delivered.
+  /// Kernels, copies, memsets and graph launches that had no end when they were delivered.
   [[nodiscard]] std::uint64_t unfinished() const { return unfinished_; }
-  /// Those that ended before they started: they are not written.
+  /// Those that ended before they started. They are not written.
   [[nodiscard]] std::uint64_t impossible() const { return impossible_; }
 
  private:
-  /// Whether the work has times that can be written; counts it where not.
+  /// Whether the times can be written; if not, counts the work as unfinished or impossible.
   [[nodiscard]] bool has_times(std::uint64_t start, std::uint64_t end);
+  /// The id of name, stream and launch configuration, defined if it is new.
+  std::uint32_t kind_id(const CUpti_ActivityKernel9& record);
+  /// The index of a driver function, whose name is asked for and defined if it is new; 0: unknown.
+  std::uint8_t api_index(const Api& api, std::uint32_t cbid);
   std::uint32_t name_id(const char* name);
   void put_text(wire::gpu::Type type, std::uint32_t id, const char* text, std::size_t bytes);
   std::uint32_t stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream);

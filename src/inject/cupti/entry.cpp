@@ -1,14 +1,14 @@
-// Where CUDA comes in: the driver loads the library that CUDA_INJECTION64_PATH names during cuInit
-// and calls InitializeInjection. A program that never initialises CUDA never comes here, and CUPTI
-// is never loaded in it.
+// CUDA's entry: during cuInit the driver loads the library that CUDA_INJECTION64_PATH names and
+// calls InitializeInjection. In a program that never initializes CUDA this is not called, and CUPTI
+// is not loaded.
 //
-// The stream is RANGESCOPE_DIR/<pid>.gpu; after an exec in the same process, <pid>.1.gpu and so on.
+// The stream is RANGESCOPE_DIR/<pid>.gpu; after an exec in the same process <pid>.1.gpu, and so on.
 // Without RANGESCOPE_DIR nothing is recorded. RANGESCOPE_CHAIN_CUDA names another injection
 // library, which is started afterwards.
 //
-// `rangescope attach` loads the library into a program that runs, and has one of its threads call
-// rangescope_attach. A thread of ours then records until rangescope lets go of the lock of
-// wire::kAttachLock, by its death too, and ends.
+// `rangescope attach` loads the library into a running program and makes one of its threads call
+// rangescope_attach. A thread of ours then records until rangescope releases the lock of
+// wire::kAttachLock, or dies.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -66,32 +66,33 @@ void trace_into(const char* folder, bool attached) {
 
 void start() {
   const char* folder = std::getenv(wire::kDir);
-  // The NVTX side's capture makes the process known, also one that never opens a range.
+  // The capture of the NVTX side lists the process, even if it never opens a range.
   if (folder != nullptr && folder[0] != '\0' && rangescope::inject::writer_start())
     trace_into(folder, false);
 }
 
-// No descriptor stays open. What cannot be asked at the moment goes on.
-bool is_let_go(const char* lock) {
+// Whether rangescope has released the lock. False if the file cannot be opened at the moment. No
+// descriptor stays open.
+bool is_released(const char* lock) {
   const int file = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return errno == ENOENT;
-  const bool free = flock(file, LOCK_EX | LOCK_NB) == 0;
+  const bool is_free = flock(file, LOCK_EX | LOCK_NB) == 0;
   close(file);
-  return free;
+  return is_free;
 }
 
-char attached_by[wire::kMostSettings];
+char attach_settings[wire::kMostSettings];
 std::atomic<std::uint32_t> attached{0};  // the generation of the process whose thread records
 
 void* record_attached(void*) {
-  constexpr useconds_t kLook_us = 20'000;
-  rangescope::inject::given_settings = attached_by;
+  constexpr useconds_t kPoll_us = 20'000;
+  rangescope::inject::given_settings = attach_settings;
   if (const char* folder = setting(wire::kDir); folder != nullptr) {
     char lock[4096];
     std::snprintf(lock, sizeof lock, "%s/%s%d", folder, wire::kAttachLock,
                   static_cast<int>(getpid()));
-    if (!is_let_go(lock)) trace_into(folder, true);
-    while (!is_let_go(lock)) usleep(kLook_us);
+    if (!is_released(lock)) trace_into(folder, true);
+    while (!is_released(lock)) usleep(kPoll_us);
     cupti::end_trace();
     unlink(lock);
   }
@@ -119,31 +120,31 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   return 1;
 }
 
-/// 1 behind the constructors: rangescope_attach may be called.
+/// 1 after the constructors have run: rangescope_attach may be called.
 extern "C" __attribute__((visibility("default"))) int rangescope_loaded;
 int rangescope_loaded = 0;
 __attribute__((constructor)) static void loaded() {
   rangescope_loaded = 1;
 }
 
-/// `settings` as given_settings (inject/nvtx/setting.hpp), of wire::kMostSettings bytes at most.
-/// Called on a thread of the program that waited in a system call: it starts a thread of ours, and
-/// returns.
+/// Starts a thread of ours and returns. `settings` has the form of given_settings
+/// (inject/nvtx/setting.hpp) and at most wire::kMostSettings bytes. Called on a thread of the
+/// program that was waiting in a system call.
 extern "C" __attribute__((visibility("default"))) void rangescope_attach(const char* settings) {
   using namespace rangescope::inject;
   const KeepErrno keep_errno;
   process_watch_forks();
-  const std::uint32_t own = process_generation();
-  std::uint32_t other = attached.load();
-  if (other == own || !attached.compare_exchange_strong(other, own)) return;
+  const std::uint32_t generation = process_generation();
+  std::uint32_t previous = attached.load();
+  if (previous == generation || !attached.compare_exchange_strong(previous, generation)) return;
   std::size_t used = 0;
   while (settings[used] != '\0') {
-    const std::size_t more = std::strlen(settings + used) + 1;
-    if (used + more >= sizeof attached_by) break;
-    std::memcpy(attached_by + used, settings + used, more);
-    used += more;
+    const std::size_t entry_bytes = std::strlen(settings + used) + 1;
+    if (used + entry_bytes >= sizeof attach_settings) break;
+    std::memcpy(attach_settings + used, settings + used, entry_bytes);
+    used += entry_bytes;
   }
-  attached_by[used] = '\0';
+  attach_settings[used] = '\0';
   pthread_t thread;
   if (!cupti::start_thread(thread, record_attached, nullptr))
     attached.store(0);

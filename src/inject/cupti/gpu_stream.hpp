@@ -1,10 +1,9 @@
-// The writer of the GPU stream (format: wire/gpu.hpp): records are gathered in memory and appended
-// to the file in blocks, one write each. Memory: one block (64 KiB). Not thread-safe by itself: its
-// user holds one lock around a batch.
+// The writer of the GPU stream (format: wire/gpu.hpp): records are collected in memory and appended
+// to the file in blocks, one write each. Memory: one block (64 KiB). Not thread-safe: the caller
+// holds a lock.
 //
-// No descriptor stays open: a program that closes all of its own, or counts them, sees nothing of
-// us. A block that cannot be written is counted and gone, so that a full disk costs data and never
-// the program.
+// No descriptor stays open, so a program that closes or counts all descriptors is not affected. A
+// block that cannot be written is counted and dropped: a full disk costs data, never the program.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@ namespace rangescope::inject::cupti {
 
 class GpuStream {
  public:
-  /// The most bytes that may follow a record in put_with: longer names are cut by their writer.
+  /// Limit of the bytes after a record in put_with: the caller cuts longer names.
   static constexpr std::size_t kMostExtra = 60 * 1024;
 
   GpuStream& operator=(GpuStream&&) = delete;
@@ -42,21 +41,21 @@ class GpuStream {
     put_with(record.head, sizeof record, extra, extra_bytes);
   }
 
-  /// Writes what is gathered.
+  /// Writes the collected records.
   void flush();
   /// flush and close; open() may follow.
   void close();
 
-  [[nodiscard]] std::uint64_t beyond_limit() const {
-    return beyond_limit_;
-  }  ///< records not written: size limit
-  [[nodiscard]] std::uint64_t failed_bytes() const {
-    return failed_bytes_;
-  }  ///< bytes the file system refused
+  /// Records that were not written because of the size limit.
+  [[nodiscard]] std::uint64_t beyond_limit() const { return beyond_limit_; }
+  /// Bytes that the file system refused.
+  [[nodiscard]] std::uint64_t failed_bytes() const { return failed_bytes_; }
 
  private:
   static constexpr std::size_t kCapacity = 64 * 1024;
+  /// Memory for a record in the block; null, and counted, beyond the size limit.
   unsigned char* room(const wire::gpu::RecordHeader& head, std::size_t bytes);
+  [[nodiscard]] bool append_block(std::size_t bytes);
 
   char path_[4096] = {};
   std::uint64_t written_ = 0;

@@ -4,6 +4,21 @@
 #include <iterator>
 
 namespace rangescope::inject::cupti {
+namespace {
+
+// After cuStreamEndCapture. An invalidated capture ends with an error too; these errors mean that
+// there was no capture, or that it continues.
+bool ends_capture(CUresult status) {
+  switch (status) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_ILLEGAL_STATE:
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: return false;
+    default: return true;
+  }
+}
+
+}  // namespace
 
 bool GraphCaptures::observe(std::uint32_t cbid, const CUpti_CallbackData& call) {
   if (std::find(std::begin(kCalls), std::end(kCalls), cbid) == std::end(kCalls)) return false;
@@ -14,23 +29,15 @@ bool GraphCaptures::observe(std::uint32_t cbid, const CUpti_CallbackData& call) 
     return !ends;
   }
   const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
-  const CUresult answer = result != nullptr ? *result : CUDA_SUCCESS;
-  if (!ends) {
-    if (answer != CUDA_SUCCESS) one_less();
-    return false;
-  }
-  // A capture that had been broken ends with an error too; these say that there was none, or that
-  // it goes on.
-  if (answer != CUDA_ERROR_INVALID_VALUE && answer != CUDA_ERROR_ILLEGAL_STATE &&
-      answer != CUDA_ERROR_INVALID_HANDLE && answer != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
-    one_less();
-  }
+  const CUresult status = result != nullptr ? *result : CUDA_SUCCESS;
+  const bool has_ended = ends ? ends_capture(status) : status != CUDA_SUCCESS;
+  if (has_ended) decrement();
   return false;
 }
 
-void GraphCaptures::one_less() {
+void GraphCaptures::decrement() {
   int count = count_.load();
-  // A capture that began before the callbacks were on ends uncounted.
+  // Not below 0: a capture that began before the callbacks were enabled was not counted.
   while (count > 0 && !count_.compare_exchange_weak(count, count - 1)) {
   }
 }

@@ -1,7 +1,6 @@
-// Streams that are being captured into CUDA graphs. CUDA allows nobody to wait for their context
-// meanwhile, and who does breaks the capture. So counters neither measure nor program the hardware
-// until all captures have ended; what a range launches into a capture is not executed, and counters
-// of it would be of nothing.
+// Streams that are being captured into CUDA graphs. Waiting for their context invalidates the
+// capture, so counters neither measure nor program the hardware until all captures have ended. A
+// range whose launches are captured executes nothing, so there is nothing to count.
 #pragma once
 
 #include <cupti.h>
@@ -29,7 +28,7 @@ class GraphCaptures {
   [[nodiscard]] bool any() const { return count_.load(std::memory_order_acquire) > 0; }
 
  private:
-  void one_less();
+  void decrement();
 
   std::atomic<int> count_{0};
 };

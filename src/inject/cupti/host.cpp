@@ -76,7 +76,7 @@ void Host::close() {
 
 bool Host::add(const char* const* metrics, std::size_t count, bool* refused, char* why,
                std::size_t why_bytes) {
-  const auto take = [&](const Host& host, const char* const* names, std::size_t number) {
+  const auto add_to = [&](const Host& host, const char* const* names, std::size_t number) {
     CUpti_Profiler_Host_ConfigAddMetrics_Params params = {
         CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
     params.pHostObject = host.object_;
@@ -84,20 +84,19 @@ bool Host::add(const char* const* metrics, std::size_t count, bool* refused, cha
     params.numMetrics = number;
     return api_->cuptiProfilerHostConfigAddMetrics(&params);
   };
-  // All in one call: what is added call by call is scheduled call by call, and shares no pass (28
-  // instead of 9, CUDA 13.0).
-  const CUptiResult result = take(*this, metrics, count);
+  // All in one call: metrics of different calls are scheduled separately and share no pass (28
+  // passes instead of 9, CUDA 13.0).
+  const CUptiResult result = add_to(*this, metrics, count);
   if (result == CUPTI_SUCCESS) return true;
   std::snprintf(why, why_bytes, "they cannot be counted in one configuration: %s",
                 api_->api->text(result));
-  // A failed call spoils the object (seen with CUDA 13.0): each metric is asked about in one of its
-  // own.
+  // A failed call makes the object unusable (seen with CUDA 13.0): each metric gets its own.
   for (std::size_t i = count; i-- > 0;) {
-    Host alone;
-    if (!alone.open(*api_, chip_, availability_, why, why_bytes)) return false;
-    const CUptiResult answer = take(alone, metrics + i, 1);
-    refused[i] = answer != CUPTI_SUCCESS;
-    if (refused[i]) std::snprintf(why, why_bytes, "%s: %s", metrics[i], api_->api->text(answer));
+    Host host_of_metric;
+    if (!host_of_metric.open(*api_, chip_, availability_, why, why_bytes)) return false;
+    const CUptiResult status = add_to(host_of_metric, metrics + i, 1);
+    refused[i] = status != CUPTI_SUCCESS;
+    if (refused[i]) std::snprintf(why, why_bytes, "%s: %s", metrics[i], api_->api->text(status));
   }
   return false;
 }

@@ -1,8 +1,8 @@
-// CUPTI's profiler host: what metrics a chip has, what programming they need, and what counter data
-// mean. It needs no GPU and no context.
+// CUPTI's profiler host: lists a chip's metrics, computes the configuration that they need, and
+// evaluates counter data. It needs neither a GPU nor a context.
 //
-// A host object holds a configuration that only grows, so one is made for each set of metrics.
-// Names are kept by CUPTI as pointers: they must outlive the object (seen with CUDA 13.0).
+// A host object has a configuration that can only grow, so each set of metrics has its own object.
+// CUPTI keeps pointers to names: they must outlive the object (seen with CUDA 13.0).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace rangescope::inject::cupti {
 
-/// Bytes of our own, without exceptions; empty when there was no memory.
+/// A buffer without exceptions; empty if there was no memory.
 class Bytes {
  public:
   Bytes() = default;
@@ -54,7 +54,7 @@ struct HostApi {
 #undef RANGESCOPE_CUPTI_MEMBER
   const Api* api = nullptr;
 
-  /// False, and the missing function's name in `why`, when the library has no profiler host (CUDA
+  /// False, and the missing function's name in `why`, if the library has no profiler host (CUDA
   /// before 12.6).
   [[nodiscard]] bool load(const Api& cupti, char* why, std::size_t why_bytes);
 };
@@ -69,13 +69,13 @@ class Host {
                           char* why, std::size_t why_bytes);
   void close();
 
-  /// Adds a set of metrics, once. On failure false, and `refused` says of each whether it is
-  /// refused by itself; if none is, they cannot be counted in one configuration.
+  /// Adds a set of metrics, once. On failure false, and `refused` marks the metrics that are
+  /// refused individually; if none is, they cannot be counted in one configuration.
   [[nodiscard]] bool add(const char* const* metrics, std::size_t count, bool* refused, char* why,
                          std::size_t why_bytes);
   [[nodiscard]] bool config(Bytes& image, std::size_t& passes, char* why, std::size_t why_bytes);
-  /// Values of range `index` of a complete counter data image; 0 where CUPTI cannot compute one
-  /// never happens: NaN does.
+  /// Values of range `index` of a complete counter data image. A value that CUPTI cannot compute is
+  /// NaN, never 0.
   [[nodiscard]] bool evaluate(const Bytes& image, std::size_t index, const char* const* metrics,
                               std::size_t count, double* values);
   [[nodiscard]] CUpti_Profiler_Host_Object* object() const { return object_; }

@@ -22,18 +22,18 @@ void LaunchLog::note(const NotedLaunch& launch, const CallDetails* details) {
     dropped_.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  std::uint32_t at = chunk->written.load(std::memory_order_relaxed);
+  std::uint32_t next = chunk->written.load(std::memory_order_relaxed);
   const std::uint32_t entries = launch.has_details ? 2 : 1;
-  if (at + entries > kEntries) {
+  if (next + entries > kEntries) {
     const std::lock_guard<std::mutex> guard(lock_);
     hand_over(*chunk);
     chunk->handed = 0;
     chunk->written.store(0, std::memory_order_release);
-    at = 0;
+    next = 0;
   }
-  chunk->entries[at].launch = launch;
-  if (launch.has_details) chunk->entries[at + 1].details = *details;
-  chunk->written.store(at + entries, std::memory_order_release);
+  chunk->entries[next].launch = launch;
+  if (launch.has_details) chunk->entries[next + 1].details = *details;
+  chunk->written.store(next + entries, std::memory_order_release);
 }
 
 void LaunchLog::drain() {
@@ -45,7 +45,7 @@ std::uint8_t* BufferPool::take() {
   const std::lock_guard<std::mutex> guard(lock_);
   if (free_count_ > 0) return free_[--free_count_];
   if (made_ == kMost) return nullptr;
-  // Populated at once: the first touch of a page would otherwise cost the launching thread a fault.
+  // Populated, so that the launching thread has no page faults.
   void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;

@@ -1,8 +1,8 @@
-// Calls noted by callback: launches for a CUPTI that cannot record chosen driver functions by
-// itself, and in any case calls with details (call_details.hpp).
+// Calls noted by callback: always calls with details (call_details.hpp), and launches if CUPTI
+// cannot record chosen driver functions itself.
 //
-// Each thread writes 40 bytes a call, and 40 more for details, into a chunk of its own, without
-// lock; the flushing thread, or the owner when the chunk is full, hands them over. Memory: 40 KiB a
+// Each thread writes 40 bytes a call, and 40 more for details, into its own chunk, without a lock.
+// The flushing thread, or the owner if the chunk is full, hands them over. Memory: 40 KiB for each
 // thread that launches.
 #pragma once
 
@@ -23,11 +23,11 @@ struct NotedLaunch {
   bool has_details;
   std::uint32_t duration_ns;
   std::uint32_t tid;
-  std::uint32_t module, same;  ///< as in wire::gpu::LaunchIn; 0: in no module
+  std::uint32_t module, same;  ///< see wire::gpu::LaunchIn; module 0: in no module
   wire::gpu::MadeBy made_by;
 };
 
-/// What a call did, for one of the records kMemory, kEvent and kStreamMade.
+/// The contents of a record kMemory, kEvent or kStreamMade.
 struct CallDetails {
   std::uint64_t object;  ///< address, or the handle of memory or of an event
   std::uint64_t bytes;
@@ -43,17 +43,18 @@ static_assert(sizeof(CallDetails) == sizeof(NotedLaunch));
 
 class LaunchLog {
  public:
-  /// `details`: null where the call has none.
+  /// `details`: null if the call has none.
   using Sink = void (*)(void* context, const NotedLaunch& launch, const CallDetails* details);
 
-  /// Called with everything that is handed over, one at a time, under the log's lock.
+  /// The sink is called for each call that is handed over, under the log's lock.
   void set_sink(Sink sink, void* context) {
     sink_ = sink;
     context_ = context;
   }
-  /// From any thread. Counts as dropped when memory is short. `details` if the launch says so.
+  /// From any thread. Without memory the call is counted as dropped. `details` is read if the
+  /// launch has_details.
   void note(const NotedLaunch& launch, const CallDetails* details);
-  /// Hands over what all threads noted so far.
+  /// Hands over the calls that all threads have noted so far.
   void drain();
   [[nodiscard]] std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
@@ -79,20 +80,18 @@ class LaunchLog {
   void* context_ = nullptr;
 };
 
-// The memory that CUPTI writes activity records into: a pool of equal buffers that are given out
-// and taken back.
-//
-// Bounded: when kMost buffers are out, a request is declined, CUPTI drops the records and counts
-// them. Buffers are handed over zeroed (CUPTI would otherwise zero them on the launching thread);
-// the zeroing is done where they come back, on CUPTI's worker thread.
-
+/// A pool of equal buffers for CUPTI's activity records.
+///
+/// Bounded: while kMost buffers are in use, requests are declined; CUPTI then drops records and
+/// counts them. Buffers are zeroed, which CUPTI would otherwise do on the launching thread. They
+/// are zeroed when they are given back, on CUPTI's worker thread.
 class BufferPool {
  public:
-  static constexpr std::size_t kBytes =
-      std::size_t{1} << 20;  ///< 4,800 kernels; 256 KiB to 8 MiB cost the same a launch
+  /// Room for 4,800 kernels. From 256 KiB to 8 MiB a launch costs the same.
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
   static constexpr std::size_t kMost = 40;
 
-  /// A zeroed buffer of kBytes, or null when all are out or memory is short.
+  /// A zeroed buffer of kBytes; null if all are in use, or without memory.
   [[nodiscard]] std::uint8_t* take();
   void give_back(std::uint8_t* buffer);
 

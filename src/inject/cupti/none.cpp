@@ -1,6 +1,6 @@
-// Built instead of the other files of this folder where the CUPTI headers are absent: CUDA's
-// injection entry is there, so that a program started with CUDA_INJECTION64_PATH runs as ever, and
-// the capture says why it holds no GPU activity.
+// Built instead of the other files of this folder if the CUPTI headers are missing: CUDA's
+// injection entry exists, so that a program started with CUDA_INJECTION64_PATH runs normally, and
+// the capture says why it has no GPU activity.
 #include <unistd.h>
 
 #include <cstdio>

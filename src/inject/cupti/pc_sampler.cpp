@@ -18,62 +18,67 @@ namespace rangescope::inject::cupti {
 namespace wired = wire::pc;
 namespace {
 
-// Reasons that count each sample once; beside each is one that ends in _not_issued, of the same
-// samples.
+// These reasons count each sample once. Each has a second counter of the same samples, whose name
+// ends in _not_issued.
 constexpr char kReason[] = "smsp__pcsamp_warps_issue_stalled_";
-constexpr char kAgain[] = "_not_issued";
-constexpr std::size_t kFetched = 8192,
-                      kTheirs = 65536;  // PCs at once, and that CUPTI may hold back
+constexpr char kSecondCounter[] = "_not_issued";
+constexpr std::size_t kFetchedPcs = 8192;                // in one call
+constexpr std::size_t kBufferedPcs = 65536;              // in CUPTI's own buffer
 constexpr std::size_t kScratch = std::size_t{16} << 20;  // CUPTI's for decoding
-// CUPTI passes through it after each kernel: 2.7 ms with 32 MiB, 6.3 ms with its own choice of 512
-// (H200, CUDA 13.0).
-constexpr std::size_t kLeastHardware = std::size_t{32} << 20,
-                      kMostHardware = std::size_t{512} << 20;
-constexpr std::uint32_t kSince = 22;  // CUPTI of CUDA 12.4
-constexpr int kDriverSince = 12090;
+// CUPTI scans the hardware buffer after each kernel: 2.7 ms with 32 MiB, 6.3 ms with its own choice
+// of 512 (H200, CUDA 13.0).
+constexpr std::size_t kSmallestHardwareBuffer = std::size_t{32} << 20;
+constexpr std::size_t kLargestHardwareBuffer = std::size_t{512} << 20;
+constexpr std::uint32_t kFirstVersion = 22;  // CUPTI of CUDA 12.4
+constexpr int kFirstDriver = 12090;
 
 static_assert(offsetof(CUpti_PCSamplingPCData, correlationId) == 56,
               "as CUPTI 12.4 and later have it");
 
-// A module's code. Copies: what the callback points to is the program's, and a library may free it.
+// A copy of a module's code: the original belongs to the program, and a library may free it.
 struct Module {
   void* code;
   std::size_t bytes;
   std::uint64_t crc;
   bool has_crc;
 };
-constexpr std::size_t kMostModules = 4096, kMostModuleBytes = std::size_t{512} << 20;
+constexpr std::size_t kMostModules = 4096;
+constexpr std::size_t kMostModuleBytes = std::size_t{512} << 20;
 Module modules[kMostModules];
-std::size_t module_count = 0, module_bytes = 0;
+std::size_t module_count = 0;
+std::size_t module_bytes = 0;
 pthread_mutex_t modules_lock = PTHREAD_MUTEX_INITIALIZER;
 
+// Whether an ELF file has a section of line information.
 bool has_lines(const void* code, std::size_t bytes) {
-  const auto* at = static_cast<const unsigned char*>(code);
+  const auto* file = static_cast<const unsigned char*>(code);
   Elf64_Ehdr head;
   if (code == nullptr || bytes < sizeof head) return false;
-  std::memcpy(&head, at, sizeof head);
+  std::memcpy(&head, file, sizeof head);
   if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_shentsize != sizeof(Elf64_Shdr))
     return false;
-  const auto section = [&](std::size_t i, Elf64_Shdr& out) {
-    const std::size_t where = head.e_shoff + i * sizeof out;
-    if (head.e_shoff > bytes || where > bytes - sizeof out) return false;
-    std::memcpy(&out, at + where, sizeof out);
+  const auto read_section = [&](std::size_t i, Elf64_Shdr& out) {
+    const std::size_t offset = head.e_shoff + i * sizeof out;
+    if (head.e_shoff > bytes || offset > bytes - sizeof out) return false;
+    std::memcpy(&out, file + offset, sizeof out);
     return true;
   };
-  Elf64_Shdr names, one;
-  if (!section(head.e_shstrndx, names) || names.sh_offset > bytes ||
-      names.sh_size > bytes - names.sh_offset)
-    return false;
+  Elf64_Shdr names;
+  if (!read_section(head.e_shstrndx, names)) return false;
+  if (names.sh_offset > bytes || names.sh_size > bytes - names.sh_offset) return false;
   constexpr char kLines[] = ".debug_line";
-  for (std::size_t i = 0; i < head.e_shnum && section(i, one); ++i) {
-    if (one.sh_name < names.sh_size && names.sh_size - one.sh_name >= sizeof kLines &&
-        std::memcmp(at + names.sh_offset + one.sh_name, kLines, sizeof kLines) == 0)
+  Elf64_Shdr section;
+  for (std::size_t i = 0; i < head.e_shnum && read_section(i, section); ++i) {
+    const bool has_room =
+        section.sh_name < names.sh_size && names.sh_size - section.sh_name >= sizeof kLines;
+    if (!has_room) continue;
+    if (std::memcmp(file + names.sh_offset + section.sh_name, kLines, sizeof kLines) == 0)
       return true;
   }
   return false;
 }
 
-// The kept module of this checksum, or null. Modules stay as they are once they are kept.
+// The stored module with this checksum, or null. Stored modules are never changed or freed.
 const Module* module_of(const PcApi& api, std::uint64_t crc) {
   pthread_mutex_lock(&modules_lock);
   const std::size_t count = module_count;
@@ -104,12 +109,13 @@ void find_line(const PcApi& api, const CUpti_PCSamplingPCData& pc, Line& line) {
   params.cubinSize = module->bytes;
   params.functionName = pc.functionName;
   params.pcOffset = pc.pcOffset;
-  const bool found = api.cuptiGetSassToSourceCorrelation(&params) == CUPTI_SUCCESS;
-  if (found && params.fileName != nullptr && params.lineNumber > 0) {
-    const bool whole =
-        params.fileName[0] == '/' || params.dirName == nullptr || params.dirName[0] == '\0';
-    std::snprintf(line.file, sizeof line.file, "%s%s%s", whole ? "" : params.dirName,
-                  whole ? "" : "/", params.fileName);
+  const CUptiResult result = api.cuptiGetSassToSourceCorrelation(&params);
+  if (result == CUPTI_SUCCESS && params.fileName != nullptr && params.lineNumber > 0) {
+    const bool has_folder = params.dirName != nullptr && params.dirName[0] != '\0';
+    if (has_folder && params.fileName[0] != '/')
+      std::snprintf(line.file, sizeof line.file, "%s/%s", params.dirName, params.fileName);
+    else
+      std::snprintf(line.file, sizeof line.file, "%s", params.fileName);
     line.number = params.lineNumber;
   }
   std::free(params.fileName);
@@ -123,12 +129,14 @@ std::uint32_t text_of(PcDefined& defined, Encoder& encoder, const char* text) {
   const PcDefined::Text key{
       {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
   std::uint32_t id = defined.texts.find(key);
-  if (id == 0) defined.texts.add(key, id = encoder.text_id(text, bytes));
+  if (id != 0) return id;
+  id = encoder.text_id(text, bytes);
+  defined.texts.add(key, id);
   return id;
 }
 
-// Readers take what occurrences took longer meanwhile out of their times, as where the timeline is
-// paused.
+// Notes where sampling begins and ends. It slows occurrences down; readers leave them out of times,
+// as they do while the timeline is paused.
 void note_slow(bool ends) {
   const wire::counters::Activity record{
       wire::gpu::head(wire::counters::Type::kActivity, 0, ends ? 1 : 0), now_ns()};
@@ -149,7 +157,7 @@ bool PcApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
   api = &cupti;
   const int driver = driver_version();
   char name[32];
-  if (cupti.version < kSince) {
+  if (cupti.version < kFirstVersion) {
     std::snprintf(
         why, why_bytes,
         "no program-counter samples: CUPTI %s does not name the kernel of a sample; take that of "
@@ -157,7 +165,7 @@ bool PcApi::load(const Api& cupti, char* why, std::size_t why_bytes) {
         version_name(cupti.version, name, sizeof name));
     return false;
   }
-  if (driver < kDriverSince) {
+  if (driver < kFirstDriver) {
     std::snprintf(
         why, why_bytes,
         "no samples of the program counter: the driver is of CUDA %d.%d, and that takes 12.9",
@@ -187,6 +195,14 @@ bool PcSampler::check(CUptiResult result, const char* call) {
   return false;
 }
 
+void PcSampler::define_reason(std::uint32_t id, const char* name) {
+  if (id >= std::size(defined_->reasons) || defined_->reasons[id]) return;
+  defined_->reasons[id] = true;
+  const auto length = static_cast<std::uint32_t>(std::strlen(name));
+  const wire::gpu::Name definition{wire::gpu::head(wired::Type::kReason, id), length, 0};
+  with_stream([&](Encoder&, GpuStream& stream) { stream.put_with(definition, name, length); });
+}
+
 bool PcSampler::find_reasons() {
   std::size_t count = 0;
   auto number = for_context<CUpti_PCSamplingGetNumStallReasonsParams>(
@@ -209,25 +225,19 @@ bool PcSampler::find_reasons() {
   reason_count_ = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bytes = std::strlen(names[i]);
-    const bool again =
-        bytes >= sizeof kAgain && std::strcmp(names[i] + bytes - (sizeof kAgain - 1), kAgain) == 0;
-    if (again || std::strncmp(names[i], kReason, sizeof kReason - 1) != 0) continue;
+    constexpr std::size_t kSuffix = sizeof kSecondCounter - 1;
+    const bool is_second_counter =
+        bytes > kSuffix && std::strcmp(names[i] + bytes - kSuffix, kSecondCounter) == 0;
+    if (is_second_counter || std::strncmp(names[i], kReason, sizeof kReason - 1) != 0) continue;
     reasons_[reason_count_++] = ids[i];
-    if (ids[i] >= std::size(defined_->reasons) || defined_->reasons[ids[i]]) continue;
-    defined_->reasons[ids[i]] = true;
-    const char* name = names[i] + sizeof kReason - 1;
-    const auto length = static_cast<std::uint32_t>(std::strlen(name));
-    with_stream([&](Encoder&, GpuStream& stream) {
-      stream.put_with(wire::gpu::Name{wire::gpu::head(wired::Type::kReason, ids[i]), length, 0},
-                      name, length);
-    });
+    define_reason(ids[i], names[i] + sizeof kReason - 1);
   }
   if (reason_count_ == 0)
     std::snprintf(error_, sizeof error_, "CUPTI names no stall reason that is known here");
   return reason_count_ > 0;
 }
 
-bool PcSampler::make(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) const {
+bool PcSampler::make_buffer(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) const {
   const std::size_t reasons = reason_count_ * sizeof(CUpti_PCSamplingStallReason);
   if (!room.resize(pcs * (sizeof(CUpti_PCSamplingPCData) + reasons))) return false;
   data = {};
@@ -243,8 +253,10 @@ bool PcSampler::make(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) c
 }
 
 bool PcSampler::configure() {
-  if (our_room_.size() == 0 &&
-      (!make(ours_, our_room_, kFetched) || !make(theirs_, their_room_, kTheirs))) {
+  const bool has_buffers =
+      our_room_.size() != 0 || (make_buffer(ours_, our_room_, kFetchedPcs) &&
+                                make_buffer(theirs_, their_room_, kBufferedPcs));
+  if (!has_buffers) {
     std::snprintf(error_, sizeof error_, "no memory for samples");
     return false;
   }
@@ -273,7 +285,7 @@ bool PcSampler::configure() {
 bool PcSampler::enable(const PcApi& api, PcDefined& defined, CUcontext context) {
   api_ = &api;
   defined_ = &defined;
-  if (hardware_bytes_ == 0) hardware_bytes_ = kLeastHardware;
+  if (hardware_bytes_ == 0) hardware_bytes_ = kSmallestHardwareBuffer;
   auto params =
       for_context<CUpti_PCSamplingEnableParams>(CUpti_PCSamplingEnableParamsSize, context);
   if (!check(api.cuptiPCSamplingEnable(&params), "cuptiPCSamplingEnable")) return false;
@@ -294,9 +306,9 @@ bool PcSampler::start() {
 bool PcSampler::stop() {
   if (!started_.exchange(false)) return true;
   auto params = for_context<CUpti_PCSamplingStopParams>(CUpti_PCSamplingStopParamsSize, context_);
-  const bool good = check(api_->cuptiPCSamplingStop(&params), "cuptiPCSamplingStop");
+  const bool is_stopped = check(api_->cuptiPCSamplingStop(&params), "cuptiPCSamplingStop");
   note_slow(true);
-  return good;
+  return is_stopped;
 }
 
 void PcSampler::write(const CUpti_PCSamplingPCData& pc) {
@@ -308,14 +320,15 @@ void PcSampler::write(const CUpti_PCSamplingPCData& pc) {
   samples.head = wire::gpu::head(wired::Type::kSamples, pc.correlationId);
   samples.place = defined_->places.find(key);
   samples.count = static_cast<std::uint32_t>(pc.stallReasonCount);
-  const bool fresh = samples.place == 0;
+  const bool is_new_place = samples.place == 0;
   Line line;
-  if (fresh) {
-    defined_->places.add(key, samples.place = ++defined_->place_count);
+  if (is_new_place) {
+    samples.place = ++defined_->place_count;
+    defined_->places.add(key, samples.place);
     find_line(*api_, pc, line);  // without the stream's lock
   }
   with_stream([&](Encoder& encoder, GpuStream& stream) {
-    if (fresh) {
+    if (is_new_place) {
       wired::Place place{};
       place.head = wire::gpu::head(wired::Type::kPlace, samples.place);
       place.offset = pc.pcOffset;
@@ -331,20 +344,19 @@ void PcSampler::write(const CUpti_PCSamplingPCData& pc) {
 bool PcSampler::fetch(std::uint32_t target) {
   wired::Window window{};
   window.head = wire::gpu::head(wired::Type::kWindow, target);
-  bool good = true;
   do {
     ours_.totalNumPcs = ours_.remainingNumPcs = 0;
     auto params =
         for_context<CUpti_PCSamplingGetDataParams>(CUpti_PCSamplingGetDataParamsSize, context_);
     params.pcSamplingData = &ours_;
     const CUptiResult result = api_->cuptiPCSamplingGetData(&params);
-    const bool full = result == CUPTI_ERROR_OUT_OF_MEMORY && ours_.hardwareBufferFull != 0;
-    good = full || check(result, "cuptiPCSamplingGetData");
-    if (full) {
+    const bool is_full = result == CUPTI_ERROR_OUT_OF_MEMORY && ours_.hardwareBufferFull != 0;
+    if (is_full) {
       window.head.small = 1;
-      if (hardware_bytes_ < kMostHardware) hardware_bytes_ *= 4;  // the next time
+      if (hardware_bytes_ < kLargestHardwareBuffer) hardware_bytes_ *= 4;  // for the next time
+      break;
     }
-    if (!good || full) break;
+    if (!check(result, "cuptiPCSamplingGetData")) return false;
     window.samples += ours_.totalSamples;
     window.dropped += ours_.droppedSamples;
     for (std::size_t i = 0; i < ours_.totalNumPcs; ++i) {
@@ -352,12 +364,11 @@ bool PcSampler::fetch(std::uint32_t target) {
       if (pc.functionName != nullptr && pc.stallReasonCount > 0) write(pc);
     }
   } while (ours_.totalNumPcs > 0);
-  if (good)
-    with_stream([&](Encoder&, GpuStream& stream) {
-      stream.put(window);
-      stream.flush();
-    });
-  return good;
+  with_stream([&](Encoder&, GpuStream& stream) {
+    stream.put(window);
+    stream.flush();
+  });
+  return true;
 }
 
 void PcSampler::disable() {

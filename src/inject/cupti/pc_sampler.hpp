@@ -1,20 +1,20 @@
-// One CUDA context's samples of the program counter, through CUPTI's PC sampling API: which
-// instruction a warp of each multiprocessor stands at, and why it waits, every some thousand
-// cycles. What is sampled goes into the GPU stream (wire/pc.hpp).
+// One CUDA context's samples of the program counter, through CUPTI's PC sampling API: every few
+// thousand cycles, the instruction that a warp of each multiprocessor is at, and why it waits.
+// Samples go into the GPU stream (wire/pc.hpp).
 //
-// Kernels run one after the other while it is started (KERNEL_SERIALIZED), so that each sample has
-// the correlation of its launch. Two kernels that wait for each other would wait for ever, so
-// beside NCCL nothing is sampled (counters.cpp). CUPTI wants the context idle before Start, and its
-// own buffer beside the one that data are fetched into (as parcagpu found out). The period stays
-// CUPTI's: one that is set ends sampling without a word on Blackwell.
+// While sampling is started, kernels run one after the other (KERNEL_SERIALIZED), so that each
+// sample has the correlation of its launch. Two kernels that wait for each other would wait
+// forever, so nothing is sampled once NCCL is used (counters.cpp). Before Start, CUPTI needs the
+// context idle, and a buffer of its own in addition to the one that data are fetched into (found by
+// parcagpu). The period is CUPTI's default: setting one silently ends sampling on Blackwell.
 //
-// Enabled from the context's creation on: a graph that was instantiated before has samples without
-// instructions, and so has each kernel where activity records are off (13.0, H200). Until it is
-// started nothing is slower there; Enable takes 70 ms, and while it is started a kernel takes 2.7
-// ms more, the first of a session 80 ms.
+// Sampling is enabled when the context is created: samples of a graph that was instantiated earlier
+// have no instructions, nor have those of kernels while activity records are off (13.0, H200).
+// Enable takes 70 ms and slows nothing until sampling is started; then a kernel takes 2.7 ms more,
+// the first of a session 80 ms.
 //
-// Records have a correlation from CUPTI 12.4 on, whose struct is longer than those before: older
-// ones are refused, as are drivers before CUDA 12.9, which parcagpu refuses too.
+// Records have a correlation from CUPTI 12.4 on, in a longer struct: older versions are refused,
+// and drivers before CUDA 12.9, which parcagpu refuses too.
 #pragma once
 
 #include <cupti.h>
@@ -53,11 +53,11 @@ struct PcApi {
   [[nodiscard]] bool load(const Api& cupti, char* why, std::size_t why_bytes);
 };
 
-/// A module was loaded: keeps a copy of its code where that has line information, to find lines in.
-/// Any thread.
+/// Call it when a module was loaded: copies its code if that has line information, to find lines
+/// later. Any thread.
 void keep_module(const CUpti_ModuleResourceData& module);
 
-// What the GPU stream already defines: one a process. The worker's own.
+/// Definitions that are already in the GPU stream. One a process; only the worker uses it.
 struct PcDefined {
   struct Place {
     std::uint32_t crc[2], function, offset;
@@ -73,13 +73,13 @@ struct PcDefined {
 
 class PcSampler {
  public:
-  /// Makes the context's sampling ready to start. On failure error() says why, and what to do.
+  /// Prepares sampling in the context. On failure error() says why, and what to do.
   [[nodiscard]] bool enable(const PcApi& api, PcDefined& defined, CUcontext context);
-  /// The context is idle.
+  /// The context must be idle.
   [[nodiscard]] bool start();
-  /// The context is idle again. True also where somebody stopped it before.
+  /// The context must be idle. True also if sampling was stopped before.
   [[nodiscard]] bool stop();
-  /// Fetches what was sampled since start() and writes it, as a window of `target`.
+  /// Fetches the samples since start() and writes them as a window of `target`.
   [[nodiscard]] bool fetch(std::uint32_t target);
   void disable();
   [[nodiscard]] bool enabled() const { return context_ != nullptr; }
@@ -88,8 +88,9 @@ class PcSampler {
  private:
   [[nodiscard]] bool check(CUptiResult result, const char* call);
   [[nodiscard]] bool find_reasons();
+  void define_reason(std::uint32_t id, const char* name);
   [[nodiscard]] bool configure();
-  [[nodiscard]] bool make(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) const;
+  [[nodiscard]] bool make_buffer(CUpti_PCSamplingData& data, Bytes& room, std::size_t pcs) const;
   void write(const CUpti_PCSamplingPCData& pc);
 
   static constexpr std::size_t kMostReasons = 128;
@@ -97,9 +98,10 @@ class PcSampler {
   PcDefined* defined_ = nullptr;
   CUcontext context_ = nullptr;
   std::atomic<bool> started_{false};
-  std::uint32_t reasons_[kMostReasons];  // that are asked for
+  std::uint32_t reasons_[kMostReasons];  // the sampled ones
   std::size_t reason_count_ = 0;
-  CUpti_PCSamplingData theirs_{}, ours_{};  // CUPTI's own, and the one that data are fetched into
+  CUpti_PCSamplingData theirs_{};  // CUPTI's own
+  CUpti_PCSamplingData ours_{};    // the one that data are fetched into
   Bytes their_room_, our_room_;
   std::size_t hardware_bytes_ = 0;
   char error_[256] = {};

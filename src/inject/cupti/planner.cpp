@@ -12,7 +12,7 @@ namespace {
 
 namespace planner = wire::planner;
 
-// Asked only by the command line, in its own process, one call at a time.
+// Used only by the command line, in its own process, one call at a time.
 Api g_api;
 HostApi g_host;
 bool g_open = false;
@@ -92,10 +92,14 @@ int passes(const char* chip, const char* const* names, std::size_t count, std::s
   Host host;
   Bytes image;
   if (!host.open(g_host, chip, nullptr, why, why_bytes)) return -1;
-  bool alone[counters::kMaxMetrics] = {};
-  if (count > counters::kMaxMetrics) return std::snprintf(why, why_bytes, "too many metrics"), -1;
-  if (!host.add(names, count, alone, why, why_bytes)) {
-    *refused = static_cast<std::size_t>(std::find(alone, alone + count, true) - alone);
+  bool is_refused[counters::kMaxMetrics] = {};
+  if (count > counters::kMaxMetrics) {
+    std::snprintf(why, why_bytes, "too many metrics");
+    return -1;
+  }
+  if (!host.add(names, count, is_refused, why, why_bytes)) {
+    const bool* first = std::find(is_refused, is_refused + count, true);
+    *refused = static_cast<std::size_t>(first - is_refused);
     return *refused < count ? 1 : 2;
   }
   return host.config(image, *number, why, why_bytes) ? 0 : -1;

@@ -11,7 +11,7 @@ namespace rangescope::inject::cupti {
 namespace {
 
 std::uint64_t hash_bytes(std::uint64_t hash, const char* text, std::size_t bytes) {
-  return fnv1a("\xff", 1, fnv1a(text, bytes, hash));  // names do not run together
+  return fnv1a("\xff", 1, fnv1a(text, bytes, hash));  // a separator: "a", "bc" is not "ab", "c"
 }
 
 void begin(RangePath& path, std::uint32_t domain, const char* kind) {
@@ -20,22 +20,25 @@ void begin(RangePath& path, std::uint32_t domain, const char* kind) {
   path.hash = hash_bytes(hash_bytes(kFnvSeed, kind, 1), path.domain.text, path.domain.bytes);
 }
 
-bool is_whole(const Payload& payload) {
-  return payload.type == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 ||
-         payload.type == NVTX_PAYLOAD_TYPE_INT64 ||
-         payload.type == NVTX_PAYLOAD_TYPE_UNSIGNED_INT32 ||
-         payload.type == NVTX_PAYLOAD_TYPE_INT32;
+bool is_integer(const Payload& payload) {
+  switch (payload.type) {
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64:
+    case NVTX_PAYLOAD_TYPE_INT64:
+    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT32:
+    case NVTX_PAYLOAD_TYPE_INT32: return true;
+    default: return false;
+  }
 }
 
 void add(RangePath& path, const char* text, std::size_t bytes, const Payload& payload,
          bool by_payload) {
-  const bool told_apart = by_payload && is_whole(payload);
-  path.payloads[path.depth] = told_apart ? payload : Payload{};
+  const bool uses_payload = by_payload && is_integer(payload);
+  path.payloads[path.depth] = uses_payload ? payload : Payload{};
   path.names[path.depth++] = {text, bytes};
   path.hash = hash_bytes(path.hash, text, bytes);
-  if (told_apart)
-    path.hash =
-        hash_bytes(path.hash, reinterpret_cast<const char*>(&payload.bits), sizeof payload.bits);
+  if (!uses_payload) return;
+  const auto* value = reinterpret_cast<const char*>(&payload.bits);
+  path.hash = hash_bytes(path.hash, value, sizeof payload.bits);
 }
 
 }  // namespace
@@ -59,23 +62,23 @@ void path_of_start(const Event& event, bool by_payload, RangePath& path) {
   add(path, event.name.text, event.name.bytes, event.payload, by_payload);
 }
 
-std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std::size_t most) {
+std::size_t shown_name(const RangePath& path, std::size_t index, char* text, std::size_t capacity) {
   const counters::Piece& name = path.names[index];
-  const std::size_t bytes = name.bytes < most ? name.bytes : most;
+  const std::size_t bytes = name.bytes < capacity ? name.bytes : capacity;
   std::memcpy(text, name.text, bytes);
   const Payload& payload = path.payloads[index];
   if (payload.type == 0) return bytes;
   char suffix[32];
   const bool is_signed =
       payload.type == NVTX_PAYLOAD_TYPE_INT64 || payload.type == NVTX_PAYLOAD_TYPE_INT32;
-  const int more = is_signed ? std::snprintf(suffix, sizeof suffix, " [%lld]",
-                                             static_cast<long long>(payload.bits))
-                             : std::snprintf(suffix, sizeof suffix, " [%llu]",
-                                             static_cast<unsigned long long>(payload.bits));
-  const auto added = static_cast<std::size_t>(more > 0 ? more : 0);
-  if (bytes + added > most) return bytes;
-  std::memcpy(text + bytes, suffix, added);
-  return bytes + added;
+  if (is_signed)
+    std::snprintf(suffix, sizeof suffix, " [%lld]", static_cast<long long>(payload.bits));
+  else
+    std::snprintf(suffix, sizeof suffix, " [%llu]", static_cast<unsigned long long>(payload.bits));
+  const std::size_t suffix_bytes = std::strlen(suffix);
+  if (bytes + suffix_bytes > capacity) return bytes;
+  std::memcpy(text + bytes, suffix, suffix_bytes);
+  return bytes + suffix_bytes;
 }
 
 }  // namespace rangescope::inject::cupti

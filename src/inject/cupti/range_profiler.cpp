@@ -13,15 +13,30 @@
 namespace rangescope::inject::cupti {
 namespace {
 
-// NVLink, C2C and PCIe are counted for the device, all else for the context, and never both in one
-// configuration.
-bool counted_for_device(const char* metric) {
+// NVLink, C2C and PCIe are counted for the device, all other metrics for the context. One
+// configuration never has both.
+bool is_counted_for_device(const char* metric) {
   for (const char* beginning : {"nvl", "c2c", "ctc__", "pcie__"})
     if (std::strncmp(metric, beginning, std::strlen(beginning)) == 0) return true;
   return false;
 }
 
 constexpr const char* kLinks = " (links are often kept from virtual machines)";
+
+// Appends texts to a buffer, cut at its end.
+class BoundedText {
+ public:
+  BoundedText(char* text, std::size_t bytes) : text_(text), bytes_(bytes) { text[0] = '\0'; }
+  void add(const char* prefix, const char* word) {
+    const int added = std::snprintf(text_ + used_, bytes_ - used_, "%s%s", prefix, word);
+    if (added > 0) used_ = std::min(used_ + static_cast<std::size_t>(added), bytes_ - 1);
+  }
+
+ private:
+  char* text_;
+  std::size_t bytes_;
+  std::size_t used_ = 0;
+};
 
 }  // namespace
 
@@ -47,13 +62,12 @@ class RangeProfiler::Timed {
 void RangeProfiler::describe_cost(char* text, std::size_t bytes) const {
   static constexpr const char* kNames[kCalls] = {"Start", "Stop", "PushRange", "PopRange",
                                                  "evaluation"};
-  std::size_t used = 0;
-  text[0] = '\0';
-  for (int i = 0; i < kCalls && used < bytes; ++i) {
-    const int more =
-        std::snprintf(text + used, bytes - used, "%s%s %u calls %.1f ms", i == 0 ? "" : ", ",
-                      kNames[i], spent_[i].calls, static_cast<double>(spent_[i].ns) / 1e6);
-    used += more > 0 ? static_cast<std::size_t>(more) : 0;
+  BoundedText out(text, bytes);
+  for (int i = 0; i < kCalls; ++i) {
+    char cost[64];
+    const double ms = static_cast<double>(spent_[i].ns) / 1e6;
+    std::snprintf(cost, sizeof cost, "%s %u calls %.1f ms", kNames[i], spent_[i].calls, ms);
+    out.add(i == 0 ? "" : ", ", cost);
   }
 }
 
@@ -70,38 +84,38 @@ bool RangeProfiler::check(CUptiResult result, const char* call) {
   return false;
 }
 
-void RangeProfiler::name_metrics(const Set& set, const bool* which, char* text,
+void RangeProfiler::name_metrics(const Set& set, const bool* chosen, char* text,
                                  std::size_t bytes) const {
-  std::size_t used = 0, named = 0;
-  const char* before = nullptr;
-  text[0] = '\0';
-  const auto add = [&](const char* lead, const char* word) {
-    const int more = std::snprintf(text + used, bytes - used, "%s%s", lead, word);
-    used = more < 0                                        ? used
-           : used + static_cast<std::size_t>(more) < bytes ? used + static_cast<std::size_t>(more)
-                                                           : bytes - 1;
-  };
+  BoundedText out(text, bytes);
+  const char* separator = "";
   for (std::size_t i = 0; i < set.count; ++i) {
-    if (which == nullptr || which[i]) add(named++ == 0 ? "" : ", ", set.metrics[i]);
+    if (chosen != nullptr && !chosen[i]) continue;
+    out.add(separator, set.metrics[i]);
+    separator = ", ";
   }
+  const char* previous = nullptr;
   for (std::size_t i = 0; i < set.count; ++i) {
     const char* groups = plan_->groups[set.places[i]];
-    if (groups == nullptr || (which != nullptr && !which[i])) continue;
-    if (before == nullptr || std::strcmp(before, groups) != 0)
-      add(before == nullptr ? " (of " : ", ", groups);
-    before = groups;
+    if (groups == nullptr || (chosen != nullptr && !chosen[i])) continue;
+    if (previous == nullptr)
+      out.add(" (of ", groups);
+    else if (std::strcmp(previous, groups) != 0)
+      out.add(", ", groups);
+    previous = groups;
   }
-  if (before != nullptr) add(")", "");
+  if (previous != nullptr) out.add(")", "");
 }
 
-// False, with the reason of the last refusal, when nothing of the set can be counted.
+bool RangeProfiler::has_device_metrics(const Set& set) {
+  return std::any_of(set.metrics, set.metrics + set.count, is_counted_for_device);
+}
+
 bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(const char*),
                             char* why, std::size_t why_bytes) {
   bool refused[counters::kMaxMetrics] = {};
-  // CUPTI's documentation wants none for those of the device. With one, NVLink is refused where
-  // there is none (CUPTI_ERROR_UNKNOWN); without, it has no value.
-  const bool whole_device = std::any_of(set.metrics, set.metrics + set.count, counted_for_device);
-  const Bytes* image = whole_device ? nullptr : &availability;
+  // CUPTI's documentation says to pass no availability for metrics of the device. With it, NVLink
+  // is refused on machines without NVLink (CUPTI_ERROR_UNKNOWN); without it, NVLink has no value.
+  const Bytes* image = has_device_metrics(set) ? nullptr : &availability;
   if (!set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
   if (set.host.add(set.metrics, set.count, refused, why, why_bytes))
     return set.host.config(set.config, set.passes, why, why_bytes);
@@ -118,54 +132,79 @@ bool RangeProfiler::prepare(Set& set, const Bytes& availability, void (*tell)(co
                   device_, why);
     tell(text);
   }
-  const bool fewer = left > 0 && left < set.count;
+  const bool has_fewer = left > 0 && left < set.count;
   set.count = left;
-  if (!fewer || !set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
+  if (!has_fewer || !set.host.open(api_->host, chip_, image, why, why_bytes)) return false;
   return set.host.add(set.metrics, set.count, refused, why, why_bytes) &&
          set.host.config(set.config, set.passes, why, why_bytes);
 }
 
 std::size_t RangeProfiler::passes() const {
-  std::size_t all = 0;
-  for (std::size_t i = 0; i < set_count_; ++i) all += sets_[i].passes;
-  return all;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < set_count_; ++i) total += sets_[i].passes;
+  return total;
 }
 
 std::size_t RangeProfiler::configuration(std::size_t& pass) const {
-  std::size_t at = 0;
-  while (at + 1 < set_count_ && pass >= sets_[at].passes) pass -= sets_[at++].passes;
-  return at;
+  std::size_t index = 0;
+  for (; index + 1 < set_count_ && pass >= sets_[index].passes; ++index)
+    pass -= sets_[index].passes;
+  return index;
 }
 
 bool RangeProfiler::give_up(std::size_t configuration, void (*tell)(const char*)) {
   Set& set = sets_[configuration];
-  if (set.worked || last_ == CUPTI_ERROR_HARDWARE_BUSY ||
-      last_ == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
-      last_ == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
-    return false;
-  }
+  const bool concerns_all_metrics = last_ == CUPTI_ERROR_HARDWARE_BUSY ||
+                                    last_ == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
+                                    last_ == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES;
+  if (set.worked || concerns_all_metrics) return false;
   char names[640], text[1000];
   name_metrics(set, nullptr, names, sizeof names);
   std::snprintf(text, sizeof text, "the driver cannot count %s on device %u%s: %s", names, device_,
-                std::any_of(set.metrics, set.metrics + set.count, counted_for_device) ? kLinks : "",
-                error_);
+                has_device_metrics(set) ? kLinks : "", error_);
   tell(text);
   set.passes = 0;
   return passes() > 0;
 }
 
 std::uint32_t RangeProfiler::given_up() const {
-  std::uint32_t which = 0;
-  for (std::size_t i = 0; i < set_count_; ++i) which |= given_up(i) ? 1u << i : 0;
-  return which;
+  std::uint32_t bits = 0;
+  for (std::size_t i = 0; i < set_count_; ++i)
+    if (given_up(i)) bits |= 1u << i;
+  return bits;
 }
 
-bool RangeProfiler::give_up_all(std::uint32_t which) {
-  const std::uint32_t before = given_up();
+bool RangeProfiler::give_up_all(std::uint32_t configurations) {
+  const std::uint32_t previous = given_up();
   for (std::size_t i = 0; i < set_count_; ++i) {
-    if ((which >> i & 1) != 0) sets_[i].passes = 0;
+    if ((configurations >> i & 1) != 0) sets_[i].passes = 0;
   }
-  return given_up() != before;
+  return given_up() != previous;
+}
+
+bool RangeProfiler::read_availability(Bytes& availability) {
+  CUpti_Profiler_GetCounterAvailability_Params params = {
+      CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
+  params.ctx = context_;
+  const auto call = [&] {
+    return check(api_->cuptiProfilerGetCounterAvailability(&params),
+                 "cuptiProfilerGetCounterAvailability");
+  };
+  if (!call()) return false;  // sets the size
+  if (!availability.resize(params.counterAvailabilityImageSize)) return false;
+  params.pCounterAvailabilityImage = availability.data();
+  return call();
+}
+
+void RangeProfiler::take_metrics(const counters::Plan& plan) {
+  set_count_ = plan.configuration_count;
+  for (std::size_t i = 0; i < set_count_; ++i) {
+    Set& set = sets_[i];
+    for (std::size_t m = plan.begins[i]; m < plan.begins[i + 1]; ++m, ++set.count) {
+      set.metrics[set.count] = plan.metrics[m];
+      set.places[set.count] = static_cast<std::uint16_t>(m);
+    }
+  }
 }
 
 bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t device,
@@ -187,36 +226,19 @@ bool RangeProfiler::enable(const RangeApi& api, CUcontext context, std::uint32_t
   std::snprintf(chip_, sizeof chip_, "%s", chip.pChipName);
 
   Bytes availability;
-  CUpti_Profiler_GetCounterAvailability_Params available = {
-      CUpti_Profiler_GetCounterAvailability_Params_STRUCT_SIZE};
-  available.ctx = context;
-  if (!check(api.cuptiProfilerGetCounterAvailability(&available),
-             "cuptiProfilerGetCounterAvailability"))
-    return refuse();
-  if (!availability.resize(available.counterAvailabilityImageSize)) return refuse();
-  available.pCounterAvailabilityImage = availability.data();
-  if (!check(api.cuptiProfilerGetCounterAvailability(&available),
-             "cuptiProfilerGetCounterAvailability"))
-    return refuse();
-
-  const bool again = set_count_ > 0;  // what was found out stays
-  set_count_ = plan.configuration_count;
-  bool any = false;
+  if (!read_availability(availability)) return refuse();
+  const bool was_enabled_before = set_count_ > 0;  // then refused metrics are known already
+  if (!was_enabled_before) take_metrics(plan);
+  bool any_prepared = false;
   for (std::size_t i = 0; i < set_count_; ++i) {
     Set& set = sets_[i];
-    if (again && set.passes == 0) continue;
-    if (!again) {
-      for (std::size_t m = plan.begins[i]; m < plan.begins[i + 1]; ++m, ++set.count) {
-        set.metrics[set.count] = plan.metrics[m];
-        set.places[set.count] = static_cast<std::uint16_t>(m);
-      }
-    }
-    const bool good = prepare(set, availability, tell, why, why_bytes);
-    if (!good && again) return false;
-    if (!good) set.passes = 0;
-    any = any || good;
+    if (was_enabled_before && set.passes == 0) continue;
+    const bool is_prepared = prepare(set, availability, tell, why, why_bytes);
+    if (!is_prepared && was_enabled_before) return false;
+    if (!is_prepared) set.passes = 0;
+    any_prepared = any_prepared || is_prepared;
   }
-  if (!any) return false;
+  if (!any_prepared) return false;
   return make_object() || refuse();
 }
 
@@ -236,7 +258,8 @@ bool RangeProfiler::end_object() {
 }
 
 bool RangeProfiler::turn_to(std::size_t configuration) {
-  if (!fresh_ && set_ != configuration && !(end_object() && make_object())) {
+  const bool needs_new_object = !fresh_ && set_ != configuration;
+  if (needs_new_object && !(end_object() && make_object())) {
     let_go();
     return false;
   }
@@ -322,7 +345,7 @@ bool RangeProfiler::configure(std::size_t configuration, Image& image, bool kern
 }
 
 bool RangeProfiler::start() {
-  if (object_ == nullptr) return false;  // released meanwhile
+  if (object_ == nullptr) return false;  // just released
   const Timed timed(spent_[kStart]);
   CUpti_RangeProfiler_Start_Params params = {CUpti_RangeProfiler_Start_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
@@ -352,7 +375,7 @@ bool RangeProfiler::pop() {
 
 bool RangeProfiler::stop(Image& image, bool discard) {
   if (!std::exchange(started_, false)) return true;
-  if (pushed_ && !pop()) return false;  // its end was left to us
+  if (pushed_ && !pop()) return false;  // the program did not end the range
   const Timed timed(spent_[kStop]);
   CUpti_RangeProfiler_Stop_Params params = {CUpti_RangeProfiler_Stop_Params_STRUCT_SIZE};
   params.pRangeProfilerObject = object_;
@@ -378,26 +401,26 @@ std::size_t RangeProfiler::ranges(const Image& image) const {
       CUpti_RangeProfiler_GetCounterDataInfo_Params_STRUCT_SIZE};
   params.pCounterDataImage = image.data.data();
   params.counterDataImageSize = image.data.size();
-  return api_->cuptiRangeProfilerGetCounterDataInfo(&params) == CUPTI_SUCCESS
-             ? params.numTotalRanges
-             : 0;
+  const CUptiResult result = api_->cuptiRangeProfilerGetCounterDataInfo(&params);
+  return result == CUPTI_SUCCESS ? params.numTotalRanges : 0;
 }
 
 bool RangeProfiler::evaluate(std::size_t configuration, const Image& image, std::size_t range,
                              double* values, void (*tell)(const char*)) {
   const Timed timed(spent_[kEvaluate]);
   Set& set = sets_[configuration];
-  double found[counters::kMaxMetrics];
-  if (!set.host.evaluate(image.data, range, set.metrics, set.count, found)) return false;
-  bool without[counters::kMaxMetrics], any = false;
+  double evaluated[counters::kMaxMetrics];
+  if (!set.host.evaluate(image.data, range, set.metrics, set.count, evaluated)) return false;
+  bool lacks_value[counters::kMaxMetrics];
+  bool any_lacks_value = false;
   for (std::size_t i = 0; i < set.count; ++i) {
-    values[set.places[i]] = found[i];
-    without[i] = std::isnan(found[i]) && counted_for_device(set.metrics[i]);
-    any = any || without[i];
+    values[set.places[i]] = evaluated[i];
+    lacks_value[i] = std::isnan(evaluated[i]) && is_counted_for_device(set.metrics[i]);
+    any_lacks_value = any_lacks_value || lacks_value[i];
   }
-  if (any && !std::exchange(set.told, true)) {
+  if (any_lacks_value && !std::exchange(set.reported_lacking, true)) {
     char names[640], text[1000];
-    name_metrics(set, without, names, sizeof names);
+    name_metrics(set, lacks_value, names, sizeof names);
     std::snprintf(text, sizeof text, "the driver gives no value of %s on device %u%s", names,
                   device_, kLinks);
     tell(text);

@@ -23,26 +23,28 @@ Configuration configuration(const Params& p) {
   return {{p.gridDimX, p.gridDimY, p.gridDimZ}, {p.blockDimX, p.blockDimY, p.blockDimZ}, p.hStream};
 }
 
-// What is launched: 1 a kernel (with its configuration), 2 a graph, 0 nothing.
-int launch_of(std::uint32_t cbid, const void* params, Configuration& out) {
+enum class Launched : std::uint8_t { kNothing, kKernel, kGraph };
+
+// What the call launches; of a kernel also its configuration.
+Launched launched_by(std::uint32_t cbid, const void* params, Configuration& out) {
   switch (cbid) {
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz:
       out = configuration(*static_cast<const cuLaunchKernel_params*>(params));
-      return 1;
+      return Launched::kKernel;
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz:
       out = configuration(*static_cast<const cuLaunchCooperativeKernel_params*>(params));
-      return 1;
+      return Launched::kKernel;
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
       const auto& p = *static_cast<const cuLaunchKernelEx_params*>(params);
       if (p.config != nullptr) out = configuration(*p.config);
-      return 1;
+      return Launched::kKernel;
     }
     case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
-    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz: return 2;
-    default: return 0;
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz: return Launched::kGraph;
+    default: return Launched::kNothing;
   }
 }
 
@@ -63,10 +65,11 @@ bool Recorder::wants(std::uint32_t cbid) {
 }
 
 bool Recorder::launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call) {
-  const bool graph = cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
-                     cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
-  return wants(cbid) && !graph && call.symbolName != nullptr &&
-         std::strstr(call.symbolName, "nccl") != nullptr;
+  const bool is_graph = cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
+                        cbid == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+  const bool is_kernel = wants(cbid) && !is_graph;
+  if (!is_kernel || call.symbolName == nullptr) return false;
+  return std::strstr(call.symbolName, "nccl") != nullptr;
 }
 
 void Recorder::lock() {
@@ -97,39 +100,41 @@ std::uint32_t Recorder::begin(bool keep, bool take) {
 
 bool Recorder::end(std::uint32_t recording, counters::Signature& signature) {
   lock();
-  const bool mine = on_.load(std::memory_order_relaxed) && recording == recording_;
-  if (mine) {
+  const bool is_current = on_.load(std::memory_order_relaxed) && recording == recording_;
+  if (is_current) {
     on_.store(false, std::memory_order_relaxed);
     signature = signature_;
   }
   unlock();
-  return mine;
+  return is_current;
 }
 
 const char* Recorder::copy_of(const char* name) {
   const auto slot =
       static_cast<std::uint32_t>((reinterpret_cast<std::uintptr_t>(name) >> 3) % kNames);
-  Known& known = names_[slot];
-  // A module may be unloaded and another name come to lie at the same place.
-  if (known.theirs == name && known.ours != nullptr && std::strcmp(known.ours, name) == 0)
-    return known.ours;
-  known.theirs = name;
-  known.ours = ::strdup(name);
-  return known.ours;
+  Copy& copy = names_[slot];
+  // The text is compared too: after a module is unloaded, another name may have the same address.
+  if (copy.theirs == name && copy.ours != nullptr && std::strcmp(copy.ours, name) == 0)
+    return copy.ours;
+  copy.theirs = name;
+  copy.ours = ::strdup(name);
+  return copy.ours;
 }
 
 bool Recorder::observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstream& stream) {
   if (!on_.load(std::memory_order_relaxed) || call.callbackSite != CUPTI_API_ENTER) return false;
   Configuration configuration{};
-  const int what = launch_of(cbid, call.functionParams, configuration);
-  if (what == 0) return false;
+  const Launched launched = launched_by(cbid, call.functionParams, configuration);
+  if (launched == Launched::kNothing) return false;
+  constexpr std::uint64_t kGraphHash = 2;
+  const bool is_kernel = launched == Launched::kKernel;
   const char* name = call.symbolName != nullptr ? call.symbolName : "";
-  const std::uint64_t hash = what == 1 ? fnv1a(name, std::strlen(name)) : 2;
+  const std::uint64_t hash = is_kernel ? fnv1a(name, std::strlen(name)) : kGraphHash;
   bool kept = false;
   lock();
   signature_.kernels = mix(signature_.kernels, hash);
   signature_.configurations = mix(signature_.configurations, hash);
-  if (what == 1) {
+  if (is_kernel) {
     for (const std::uint32_t value : configuration.grid)
       signature_.configurations = mix(signature_.configurations, value);
     for (const std::uint32_t value : configuration.block)

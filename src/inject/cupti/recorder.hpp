@@ -1,10 +1,9 @@
-// What an occurrence launched: the sequence of kernels with their launch configurations, as CUPTI's
-// driver callbacks tell it. One recorder a context and one recording at a time, of all threads (a
-// range's kernels may come from others, as in PyTorch's backward pass). A measured occurrence takes
-// the recorder from one that is only looked at.
+// Records what an occurrence launches, from CUPTI's driver callbacks: the sequence of kernels with
+// their launch configurations. Each context has one recorder and one recording at a time, of all
+// threads: other threads may launch a range's kernels, as in PyTorch's backward pass. A measured
+// occurrence takes the recorder over from one that is not measured.
 //
-// Cost: nothing but one relaxed load a launch while nothing is recorded; about 0.1 us a launch
-// while something is.
+// Cost: one relaxed load a launch without a recording, about 0.1 us a launch with one.
 #pragma once
 
 #include <cupti.h>
@@ -17,7 +16,7 @@
 namespace rangescope::inject::cupti {
 
 struct RecordedKernel {
-  const char* name = nullptr;  ///< mangled; a copy that lives for ever
+  const char* name = nullptr;  ///< mangled; a copy that is never freed
   std::uint32_t grid[3] = {}, block[3] = {};
 };
 
@@ -25,18 +24,18 @@ class Recorder {
  public:
   static constexpr std::uint32_t kMostKernels = 8192;
 
-  /// Driver functions whose callbacks observe() wants.
+  /// Whether observe() needs the callbacks of this driver function.
   [[nodiscard]] static bool wants(std::uint32_t cbid);
   /// The call launches a kernel of NCCL.
   [[nodiscard]] static bool launches_nccl(std::uint32_t cbid, const CUpti_CallbackData& call);
 
-  /// Starts anew; `keep` also stores the kernels one by one. Answers with the recording's number, 0
-  /// while another one runs that is not taken over (`take`).
+  /// Starts a recording; `keep` also stores the kernels one by one. Returns the recording's number,
+  /// or 0 if another recording runs and is not to be taken over (`take`).
   [[nodiscard]] std::uint32_t begin(bool keep, bool take);
-  /// Ends it and gives what was launched; false when the recording was taken over by another.
+  /// Ends a recording and sets its signature; false if another has taken over.
   [[nodiscard]] bool end(std::uint32_t recording, counters::Signature& signature);
-  /// From the callback of a driver function, any thread. True: a kernel that is measured by itself
-  /// is about to be launched, into `stream`.
+  /// From the callback of a driver function, on any thread. True if a kernel that is measured
+  /// individually is about to be launched, into `stream`.
   bool observe(std::uint32_t cbid, const CUpti_CallbackData& call, CUstream& stream);
 
   /// The kernels of the last recording with `keep`; at most kMostKernels.
@@ -54,14 +53,15 @@ class Recorder {
   std::uint32_t recording_ = 0;
   counters::Signature signature_;
   std::uint32_t count_ = 0;
-  RecordedKernel* kernels_ = nullptr;  ///< allocated at the first need, never freed
+  RecordedKernel* kernels_ = nullptr;  ///< allocated when first needed, never freed
 
   static constexpr std::uint32_t kNames = 4096;
-  struct Known {
+  /// Our copy of a name that CUPTI passed.
+  struct Copy {
     const char* theirs = nullptr;
     const char* ours = nullptr;
   };
-  Known names_[kNames];
+  Copy names_[kNames];
 };
 
 }  // namespace rangescope::inject::cupti

@@ -1,4 +1,4 @@
-// What was measured, as records in the GPU stream (wire/counters.hpp).
+// Writes the results of counters as records of the GPU stream (wire/counters.hpp).
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -38,8 +38,9 @@ void write_target(std::uint32_t index, const RangePath& path, bool start_end) {
 
 namespace {
 
+// `launched`: the kernel that was measured, if it is known.
 void write_round(Collector& c, const Context& context, std::uint32_t target, std::uint32_t kernel,
-                 const RecordedKernel* what, const double* values) {
+                 const RecordedKernel* launched, const double* values) {
   wired::Round record{};
   record.head = wire::gpu::head(wired::Type::kRound, target);
   record.device = static_cast<std::uint32_t>(context.device);
@@ -47,67 +48,114 @@ void write_round(Collector& c, const Context& context, std::uint32_t target, std
   record.passes = static_cast<std::uint32_t>(context.profiler.passes());
   record.first = context.first[target];
   record.count = static_cast<std::uint32_t>(c.plan.metric_count);
-  if (what != nullptr) {
-    std::memcpy(record.grid, what->grid, sizeof record.grid);
-    std::memcpy(record.block, what->block, sizeof record.block);
+  if (launched != nullptr) {
+    std::memcpy(record.grid, launched->grid, sizeof record.grid);
+    std::memcpy(record.block, launched->block, sizeof record.block);
   }
   with_stream([&](Encoder& encoder, GpuStream& stream) {
-    if (what != nullptr && what->name != nullptr)
-      record.name = encoder.text_id(what->name, std::strlen(what->name));
+    if (launched != nullptr && launched->name != nullptr)
+      record.name = encoder.text_id(launched->name, std::strlen(launched->name));
     stream.put_with(record, values, c.plan.metric_count * sizeof(double));
   });
 }
 
-bool chosen(const counters::Plan& plan, const char* mangled) {
+bool is_chosen(const counters::Plan& plan, const char* mangled) {
   if (plan.kernel_count + plan.no_kernel_count == 0) return true;
   char room[16 << 10];
-  const std::string_view whole = counters::demangle(mangled, room, sizeof room),
-                         name = wire::short_kernel_name(whole);
-  return chooses_kernel(plan, {whole.data(), whole.size()}, {name.data(), name.size()},
-                        {mangled, std::strlen(mangled)});
+  const std::string_view demangled = counters::demangle(mangled, room, sizeof room);
+  const std::string_view short_name = wire::short_kernel_name(demangled);
+  return chooses_kernel(plan, {demangled.data(), demangled.size()},
+                        {short_name.data(), short_name.size()}, {mangled, std::strlen(mangled)});
 }
+
+// The images of a round, one a configuration, and the ranges that they have in common.
+class CompleteRound {
+ public:
+  CompleteRound(Context& context, const Image* images, bool kernels)
+      : profiler_(context.profiler), images_(images) {
+    // With caches flushed, a kernel of ours comes before each kernel.
+    if (kernels && context.flush.ready()) step_ = 2;
+    bool is_first = true;
+    for (std::size_t i = 0; i < profiler_.configurations(); ++i) {
+      if (profiler_.given_up(i)) continue;
+      const std::size_t ranges = profiler_.ranges(images[i]) / step_;
+      if (!is_first && ranges != ranges_) are_alike_ = false;
+      if (is_first || ranges < ranges_) ranges_ = ranges;
+      is_first = false;
+    }
+  }
+
+  [[nodiscard]] std::size_t ranges() const { return ranges_; }
+  /// All configurations have the same number of ranges.
+  [[nodiscard]] bool are_alike() const { return are_alike_; }
+
+  /// Sets the values of a range; metrics of configurations that were given up are NaN.
+  bool evaluate(std::size_t range, double* values, std::size_t count) {
+    std::fill(values, values + count, std::numeric_limits<double>::quiet_NaN());
+    const std::size_t index = range * step_ + step_ - 1;
+    for (std::size_t i = 0; i < profiler_.configurations(); ++i) {
+      if (profiler_.given_up(i)) continue;
+      if (!profiler_.evaluate(i, images_[i], index, values, tell_loss)) return false;
+    }
+    return true;
+  }
+
+ private:
+  RangeProfiler& profiler_;
+  const Image* images_;
+  std::size_t step_ = 1;  // CUPTI's ranges for each of ours
+  std::size_t ranges_ = 0;
+  bool are_alike_ = true;
+};
 
 }  // namespace
 
 void evaluate(Collector& c, Context& context, const Image* images, std::uint32_t target,
               bool kernels) {
   double values[counters::kMaxMetrics];
-  // With caches flushed each kernel has one of ours before it.
-  const std::size_t step = kernels && context.flush.ready() ? 2 : 1;
-  RangeProfiler& profiler = context.profiler;
-  std::size_t ranges = 0;
-  bool alike = true, first = true;
-  for (std::size_t i = 0; i < profiler.configurations(); ++i) {
-    if (profiler.given_up(i)) continue;
-    const std::size_t found = profiler.ranges(images[i]) / step;
-    alike = first || (alike && found == ranges);
-    if (first || found < ranges) ranges = found;
-    first = false;
-  }
+  CompleteRound round(context, images, kernels);
   const RecordedKernel* recorded = context.recorder.kernels();
-  // Results that cannot be laid along what was launched are no results.
-  if (kernels && (!alike || ranges != context.recorder.count())) {
+  // Results are only usable if each can be assigned to the kernel that was launched.
+  if (kernels && (!round.are_alike() || round.ranges() != context.recorder.count())) {
     char detail[160];
     std::snprintf(detail, sizeof detail,
-                  "results of a range left out: CUPTI gave %zu, kernels launched: %u", ranges,
-                  context.recorder.count());
+                  "results of a range left out: CUPTI gave %zu, kernels launched: %u",
+                  round.ranges(), context.recorder.count());
     tell_loss(detail);
     return;
   }
-  for (std::size_t i = 0; i < ranges; ++i) {
-    const bool named = kernels && recorded != nullptr && i < context.recorder.count();
-    if (named && !chosen(c.plan, recorded[i].name)) continue;
-    std::fill(values, values + c.plan.metric_count, std::numeric_limits<double>::quiet_NaN());
-    bool whole = true;
-    for (std::size_t k = 0; k < profiler.configurations(); ++k)
-      whole = whole && (profiler.given_up(k) ||
-                        profiler.evaluate(k, images[k], i * step + step - 1, values, tell_loss));
-    if (!whole) continue;
-    write_round(c, context, target, kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange,
-                named ? &recorded[i] : nullptr, values);
+  for (std::size_t i = 0; i < round.ranges(); ++i) {
+    const RecordedKernel* launched = nullptr;
+    if (kernels && recorded != nullptr && i < context.recorder.count()) launched = &recorded[i];
+    if (launched != nullptr && !is_chosen(c.plan, launched->name)) continue;
+    if (!round.evaluate(i, values, c.plan.metric_count)) continue;
+    const std::uint32_t kernel = kernels ? static_cast<std::uint32_t>(i) : wired::kWholeRange;
+    write_round(c, context, target, kernel, launched, values);
   }
   with_stream([](Encoder&, GpuStream& stream) { stream.flush(); });
 }
+
+namespace {
+
+// Why a target has no more values: RecordHeader::small of a tally.
+std::uint8_t tally_state(const Collector& c, const Context& context, std::uint32_t target) {
+  constexpr std::uint8_t kHasGraphs = 1;
+  constexpr std::uint8_t kGaveUp = 2;
+  if (context.kernels && c.targets[target].has_graphs) return kHasGraphs;
+  return context.mux->tally(target).gave_up ? kGaveUp : 0;
+}
+
+const char* kind_of(const counters::Plan& plan) {
+  if (plan.pc) return "pc";
+  switch (plan.per) {
+    case counters::Per::kRange: return "range";
+    case counters::Per::kKernel: return "kernel";
+    case counters::Per::kBoth: break;
+  }
+  return "both";
+}
+
+}  // namespace
 
 void write_tallies(Collector& c) {
   for (std::size_t k = 0; k < c.context_count; ++k) {
@@ -118,10 +166,7 @@ void write_tallies(Collector& c) {
       const Before before = std::exchange(context.before[i], {});
       if (tally.occurrences + before.early == 0) continue;
       wired::Tally record{};
-      record.head = wire::gpu::head(wired::Type::kTally, i,
-                                    context.kernels && c.targets[i].has_graphs ? 1
-                                    : tally.gave_up                            ? 2
-                                                                               : 0);
+      record.head = wire::gpu::head(wired::Type::kTally, i, tally_state(c, context, i));
       record.occurrences = tally.occurrences + before.early;
       record.skipped_first = tally.skipped_first;
       record.skipped_arming = tally.skipped_arming + before.early;
@@ -148,10 +193,7 @@ void write_metrics(const Collector& c) {
       record.bytes = static_cast<std::uint32_t>(std::strlen(plan.metrics[i]));
       stream.put_with(record, plan.metrics[i], record.bytes);
     }
-    encoder.info("counters", plan.pc                              ? "pc"
-                             : plan.per == counters::Per::kRange  ? "range"
-                             : plan.per == counters::Per::kKernel ? "kernel"
-                                                                  : "both");
+    encoder.info("counters", kind_of(plan));
     stream.flush();
   });
 }

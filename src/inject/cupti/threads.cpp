@@ -8,11 +8,12 @@
 namespace rangescope::inject::cupti {
 
 bool start_thread(pthread_t& thread, void* (*body)(void*), void* argument) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigset_t all_signals;
+  sigset_t previous;
+  sigfillset(&all_signals);
+  pthread_sigmask(SIG_SETMASK, &all_signals, &previous);
   const bool started = pthread_create(&thread, nullptr, body, argument) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &previous, nullptr);
   return started;
 }
 

@@ -1,5 +1,4 @@
-// What threads of ours in the profiled program need: starting one, waiting with a time limit, the
-// clock, their id.
+// Threads of ours in the profiled program: starting them, waiting with a time limit, clock and id.
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +7,7 @@
 
 namespace rangescope::inject::cupti {
 
-/// Starts one with every signal blocked: the program's signals are for its own threads.
+/// Starts a thread with all signals blocked, because the program's signals are for its own threads.
 [[nodiscard]] bool start_thread(pthread_t& thread, void* (*body)(void*), void* argument);
 
 /// CLOCK_MONOTONIC, the clock of conditions.
@@ -17,16 +16,15 @@ void make_condition(pthread_cond_t& condition);
 /// Waits for the condition for at most `ns`.
 void wait_for(pthread_cond_t& condition, pthread_mutex_t& lock, std::int64_t ns);
 
-/// This thread's kernel id, asked of the kernel once.
+/// This thread's kernel id, read once a thread.
 [[nodiscard]] std::uint32_t thread_id();
 
-// A thread that takes a turn at regular intervals, and sleeps between.
-
+/// A thread that calls a function at regular intervals.
 class Flusher {
  public:
-  /// `turn` is called every `interval_ms`; 0: there is no thread.
+  /// Calls `turn` every `interval_ms`; 0: no thread is started.
   void start(std::uint32_t interval_ms, void (*turn)());
-  /// After the turn that is under way.
+  /// Waits for a running turn.
   void stop();
 
  private:

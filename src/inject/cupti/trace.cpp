@@ -32,7 +32,7 @@ namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
 
-std::atomic<bool> begun{false};  // and not ended by end_trace()
+std::atomic<bool> begun{false};  // until end_trace()
 
 std::int64_t utc_ns() {
   timespec time{};
@@ -40,13 +40,13 @@ std::int64_t utc_ns() {
   return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
-// The clock of CUPTI's records. It stays registered where CUPTI goes on with another tool, which
-// expects CUPTI's own.
+// The clock of CUPTI's records. It stays registered when CUPTI continues with another tool, which
+// expects CUPTI's own clock (UTC).
 std::uint64_t CUPTIAPI timestamp() {
   return static_cast<std::uint64_t>(begun.load(std::memory_order_relaxed) ? now_ns() : utc_ns());
 }
 
-// Made in place and never destroyed: CUPTI's threads may call back after static destructors ran.
+// Never destroyed: CUPTI's threads may call back after static destructors have run.
 alignas(Tracer) unsigned char tracer_memory[sizeof(Tracer)];
 std::atomic<Tracer*> the_tracer{nullptr};
 
@@ -54,32 +54,33 @@ Tracer& tracer() {
   return *the_tracer.load(std::memory_order_acquire);
 }
 
-// False in the child of a fork: tracing is the parent's, and its threads may have held any of the
-// locks.
-bool ours(const Tracer& t) {
+// False in the child of a fork: tracing belongs to the parent, and any of the locks may have been
+// held by a thread that does not exist in the child.
+bool is_of_this_process(const Tracer& t) {
   return t.generation == process.generation.load(std::memory_order_relaxed);
 }
 
-// Null before and after, and in the child of a fork, which has none until it loads CUDA anew by
-// exec.
+// Null if tracing does not run, and in the child of a fork, which has no tracer until it loads CUDA
+// again after exec.
 Tracer* running_tracer() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  return t != nullptr && ours(*t) && t->state.load() == State::kRunning ? t : nullptr;
+  if (t == nullptr || !is_of_this_process(*t)) return nullptr;
+  return t->state.load() == State::kRunning ? t : nullptr;
 }
 
-void tell_dropped(Tracer& t) {
+void report_dropped(Tracer& t) {
   const std::uint64_t dropped = t.cupti_dropped + t.launches.dropped();
-  if (dropped > t.told_dropped) {
+  if (dropped > t.reported_dropped) {
     t.encoder.loss(
-        gpu::LossKind::kDropped, dropped - t.told_dropped,
+        gpu::LossKind::kDropped, dropped - t.reported_dropped,
         "GPU records were dropped because no buffer was free: kernels or copies are missing");
-    t.told_dropped = dropped;
+    t.reported_dropped = dropped;
   }
 }
 
 void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes,
                                std::size_t* most_records) {
-  *buffer = ours(tracer()) ? tracer().buffers.take() : nullptr;
+  *buffer = is_of_this_process(tracer()) ? tracer().buffers.take() : nullptr;
   *bytes = *buffer != nullptr ? BufferPool::kBytes : 0;
   *most_records = 0;
 }
@@ -87,7 +88,7 @@ void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* bytes,
 void CUPTIAPI buffer_completed(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
                                std::size_t valid) {
   Tracer& t = tracer();
-  if (!ours(t)) return;
+  if (!is_of_this_process(t)) return;
   {
     const std::lock_guard<std::mutex> guard(t.stream_lock);
     CUpti_Activity* record = nullptr;
@@ -111,7 +112,7 @@ void note_node(Tracer& t, const CUpti_GraphData& data, bool clone) {
   t.encoder.node(tid, static_cast<std::uint8_t>(data.nodeType), now, node, original);
 }
 
-// Since when a capture runs: ranges that were open before are not part of the path inside it.
+// Notes when a capture began: ranges that were open before are not part of the path inside it.
 void note_graph(Tracer& t, CUgraph graph) {
   static auto* const id_of =
       reinterpret_cast<CUptiResult (*)(CUgraph, std::uint32_t*)>(t.api.find("cuptiGetGraphId"));
@@ -126,21 +127,19 @@ void note_graph(Tracer& t, CUgraph graph) {
 void flush_once(Tracer& t, bool forced);
 bool switch_kinds(Tracer& t, bool on);
 
-void note_times(Tracer& t, const char* how) {
+void note_times(Tracer& t, const char* source) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
-  t.encoder.info("kernel_times", how);
+  t.encoder.info("kernel_times", source);
 }
 
 void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
-  if (id == CUPTI_CBID_RESOURCE_CU_INIT_FINISHED) {  // asked for where there are hardware times
+  if (id == CUPTI_CBID_RESOURCE_CU_INIT_FINISHED) {  // enabled if there may be hardware times
     char text[128];
-    const char* how = begin_hardware_times(t.api, text, sizeof text);
-    t.hardware_times = std::strcmp(how, "hardware") == 0;
-    note_times(t, how);
+    const char* source = begin_hardware_times(t.api, text, sizeof text);
+    t.hardware_times = std::strcmp(source, "hardware") == 0;
+    note_times(t, source);
   }
-  if (data == nullptr) {
-    return;  // the driver's initialisation comes without data (CUPTI 13.0)
-  }
+  if (data == nullptr) return;  // of the driver's initialization (CUPTI 13.0)
   const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
   switch (id) {
     case CUPTI_CBID_RESOURCE_GRAPH_CREATED:
@@ -160,7 +159,7 @@ void on_resource(Tracer& t, CUpti_CallbackId id, const void* data) {
         keep_module(*static_cast<const CUpti_ModuleResourceData*>(resource.resourceDescriptor));
       break;
     case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
-      // cudaDeviceReset takes the context's unread records with it.
+      // cudaDeviceReset discards the context's unread records.
       flush_once(t, false);
       counters_lose_context(resource.context);
       break;
@@ -173,14 +172,17 @@ bool opens_window(CUpti_CallbackId id) {
          id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop;
 }
 
-// What is launched behind the call is in the window: the call waits until kernels are recorded, by
-// the flusher's next turn.
+// Launches after cuProfilerStart are in the window: the call waits until the flusher's next turn
+// has made CUPTI record kernels.
 void on_profiler_call(Tracer& t, CUpti_CallbackId id, bool enters) {
-  constexpr int kMost_ms = 100;
+  constexpr int kMostWait_ms = 100;
   if (!control::by_calls()) return;
-  if (enters && id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) return control::stops();
-  if (enters || id != CUPTI_DRIVER_TRACE_CBID_cuProfilerStart || !control::is_called()) return;
-  for (int i = 0; i < kMost_ms && !t.awake; ++i) usleep(1000);
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
+    if (enters) control::stops();
+    return;
+  }
+  if (enters || !control::is_called()) return;
+  for (int i = 0; i < kMostWait_ms && !t.awake; ++i) usleep(1000);
   control::starts();
 }
 
@@ -227,29 +229,30 @@ void on_driver_call(Tracer& t, CUpti_CallbackId id, const CUpti_CallbackData& ca
   if (asleep) return;
   const std::uint64_t now = timestamp();
   const std::uint64_t start = std::exchange(*call.correlationData, 0);
-  if (start == 0) return;  // it had begun when calls were not noted
+  if (start == 0) return;  // it began while calls were not noted
   note_returned(t, id, call, start, now);
+}
+
+void on_fatal_error(Tracer& t, const CUpti_StateData& state) {
+  const char* message = state.notification.message;
+  if (message == nullptr) message = t.api.text(state.notification.result);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.loss(gpu::LossKind::kFatal, 0, message);
+  t.stream.flush();
 }
 
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                           const void* data) {
   Tracer& t = tracer();
-  if (!t.tracing.load(std::memory_order_relaxed) || !ours(t)) return;
+  if (!t.tracing.load(std::memory_order_relaxed) || !is_of_this_process(t)) return;
   switch (domain) {
     case CUPTI_CB_DOMAIN_DRIVER_API:
       on_driver_call(t, id, *static_cast<const CUpti_CallbackData*>(data));
       break;
     case CUPTI_CB_DOMAIN_RESOURCE: on_resource(t, id, data); break;
     case CUPTI_CB_DOMAIN_STATE:
-      if (id == CUPTI_CBID_STATE_FATAL_ERROR && data != nullptr) {
-        const auto& state = *static_cast<const CUpti_StateData*>(data);
-        const std::lock_guard<std::mutex> guard(t.stream_lock);
-        t.encoder.loss(gpu::LossKind::kFatal, 0,
-                       state.notification.message != nullptr
-                           ? state.notification.message
-                           : t.api.text(state.notification.result));
-        t.stream.flush();
-      }
+      if (id == CUPTI_CBID_STATE_FATAL_ERROR && data != nullptr)
+        on_fatal_error(t, *static_cast<const CUpti_StateData*>(data));
       break;
     default: break;
   }
@@ -265,8 +268,8 @@ void sink_launch(void* user, const NotedLaunch& launch, const CallDetails* detai
   if (details != nullptr) t.encoder.details(launch.correlation, *details);
 }
 
-// The narrowest of a few reads: a thread that is put aside between the reads says little about the
-// clocks.
+// Writes the narrowest of a few readings of both clocks. A reading during which the thread was
+// descheduled is imprecise.
 void sample_clock(Tracer& t) {
   if (t.own_clock) return;
   constexpr int kReads = 5;
@@ -286,7 +289,7 @@ void sample_clock(Tracer& t) {
 void write_out(Tracer& t) {
   t.launches.drain();
   const std::lock_guard<std::mutex> guard(t.stream_lock);
-  tell_dropped(t);
+  report_dropped(t);
   sample_clock(t);
   t.stream.flush();
 }
@@ -297,9 +300,9 @@ void flush_once(Tracer& t, bool forced) {
   write_out(t);
 }
 
-// CUPTI hands over the buffers that a busy program fills. Only what lies in one that does not fill
-// is asked for: a flush holds up launches (PyTorch 2.11 on an H200: 4 % of a decode step with one a
-// second). What the hardware times lies in a buffer of the GPU until it is asked for.
+// CUPTI delivers the buffers that a busy program fills. A flush is needed only for a buffer that
+// does not fill, and it delays launches (PyTorch 2.11 on an H200: 4 % of a decode step with one a
+// second). Hardware times stay in a buffer of the GPU until a flush.
 void flush_where_idle(Tracer& t) {
   const std::uint64_t filled = t.buffers_filled.load();
   if (t.buffers_seen.exchange(filled) == filled || t.hardware_times)
@@ -325,11 +328,11 @@ void flush_turn() {
   Tracer& t = tracer();
   if (t.follows) follow_windows(t);
   if (!t.awake || ++t.turns % t.turns_a_flush != 0) return;
-  t.memory.saw_call();  // where CUPTI notes the launches, no call comes by
+  t.memory.saw_call();  // if CUPTI notes the launches, no call is seen here
   flush_where_idle(t);
 }
 
-// Counts a part that CUPTI refuses; true when it was accepted.
+// True if CUPTI accepted a part of the trace; otherwise writes a loss.
 bool accept(Tracer& t, CUptiResult result, const char* what) {
   if (result == CUPTI_SUCCESS) return true;
   char detail[256];
@@ -346,22 +349,26 @@ CUptiResult note_call(Tracer& t, CUpti_CallbackId cbid, bool on) {
   return t.api.cuptiEnableCallback(enable, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
 }
 
-// Launch calls: activity records of chosen driver functions where the library can (from 12.3 on),
-// else callbacks, which come on the launching thread, as modules need it. Where they are turned off
-// and on again (attach), callbacks: CUPTI 13.0 makes no such record once they were off (seen on an
-// H100). Windows leave them on: a program that replays CUDA graphs got no callback any more, and
-// one correlation for all its calls, from the sixth window on (13.0, H200).
+// Launch calls: activity records of chosen driver functions if the library can make them (from 12.3
+// on), else callbacks. Modules need callbacks, which run on the launching thread. So does attach,
+// which turns recording off and on again: CUPTI 13.0 makes no such record once they were off (seen
+// on an H100). Windows leave them on: from the sixth window on, a program that replays CUDA graphs
+// got no callback any more, and one correlation for all its calls (13.0, H200).
+bool needs_callbacks(const Tracer& t) {
+  if (t.in_modules || t.settings.launch_callbacks || t.subscription.shared) return true;
+  if (t.settings.attached || t.follows) return true;
+  return t.api.cuptiActivityEnableDriverApi == nullptr;
+}
+
 void note_launch_calls(Tracer& t) {
   bool refused = false;
   find_modules(t);
   record_memory(t);
-  t.by_callback = t.in_modules || t.settings.launch_callbacks || t.settings.attached || t.follows ||
-                  t.subscription.shared || t.api.cuptiActivityEnableDriverApi == nullptr;
+  t.by_callback = needs_callbacks(t);
   for (std::uint32_t cbid = 1; cbid < kMostCbids; ++cbid) {
     const char* name = nullptr;
-    if (t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name) != CUPTI_SUCCESS ||
-        name == nullptr)
-      continue;
+    const CUptiResult found = t.api.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, cbid, &name);
+    if (found != CUPTI_SUCCESS || name == nullptr) continue;
     if (t.settings.call_details) t.detailed[cbid] = detailed_function(cbid);
     if (t.detailed[cbid] == 0 && !is_noted(name, t.settings)) continue;
     const CUptiResult result = note_call(t, cbid, true);
@@ -372,12 +379,12 @@ void note_launch_calls(Tracer& t) {
     accept(t, CUPTI_ERROR_NOT_SUPPORTED, "launch calls, so kernels cannot be attributed to ranges");
 }
 
-// What is recorded beside kernels; the first ones are paused while counters are collected. Not
-// SYNCHRONIZATION: with it CUPTI 12.8 and 13.0 stop recording cuLaunchKernel among the chosen
-// driver functions (seen on an H200), and a wait is known from its call all the same.
+// Activities recorded in addition to kernels. The first kPausedKinds are paused while counters are
+// collected. SYNCHRONIZATION is not used: with it CUPTI 12.8 and 13.0 stop recording cuLaunchKernel
+// among the chosen driver functions (seen on an H200). Waits are known from their calls.
 constexpr struct {
   CUpti_ActivityKind kind;
-  const char* what;
+  const char* name;
 } kKinds[] = {{CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
               {CUPTI_ACTIVITY_KIND_MEMCPY2, "copies between devices"},
               {CUPTI_ACTIVITY_KIND_MEMSET, "memory sets"},
@@ -385,74 +392,87 @@ constexpr struct {
               {CUPTI_ACTIVITY_KIND_CONTEXT, "contexts"}};
 constexpr std::size_t kPausedKinds = 3;
 
-bool enable(Tracer& t) {
+void set_attributes(Tracer& t) {
   const Api& api = t.api;
-  const Subscription& ours = t.subscription;
-  // Preferences: older releases lack some.
-  (void)ours.set(api, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
-  // One buffer for all threads: memory stays bounded with thousands of them, and costs no more a
-  // launch.
-  (void)ours.set(api, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
-  if (api.cuptiSetThreadIdType != nullptr && !ours.shared)
+  const Subscription& subscription = t.subscription;
+  // Some of these are missing in older releases.
+  (void)subscription.set(api, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
+  // One buffer for all threads: memory stays bounded with thousands of threads, and a launch costs
+  // the same.
+  (void)subscription.set(api, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 0);
+  if (api.cuptiSetThreadIdType != nullptr && !subscription.shared)
     api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  t.own_clock = api.cuptiActivityRegisterTimestampCallback != nullptr && !ours.shared &&
-                api.cuptiActivityRegisterTimestampCallback(timestamp) == CUPTI_SUCCESS;
-  {
-    const std::lock_guard<std::mutex> guard(t.stream_lock);
-    t.encoder.info("clock", t.own_clock ? "callback" : "offset");
-    sample_clock(t);
-  }
-  const CUptiResult registered = ours.buffers(api, buffer_requested, buffer_completed);
-  const CUptiResult kernels = registered != CUPTI_SUCCESS
-                                  ? registered
-                                  : ours.turn(api, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true);
-  if (kernels != CUPTI_SUCCESS) {
-    char detail[256];
-    std::snprintf(detail, sizeof detail, "CUPTI refused to trace kernels: %s", api.text(kernels));
-    const std::lock_guard<std::mutex> guard(t.stream_lock);
-    t.encoder.loss(gpu::LossKind::kUnavailable, 0, detail);
-    return false;
-  }
-  for (const auto& wanted : kKinds) accept(t, ours.turn(api, wanted.kind, true), wanted.what);
-  if (!t.settings.graph_nodes)
-    accept(t, ours.turn(api, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, true), "graph launches as a whole");
-  if (t.settings.attached)
-    each_device(
-        [](void* user, const CUpti_ActivityDevice4& device) {
-          auto& to = *static_cast<Tracer*>(user);
-          const std::lock_guard<std::mutex> guard(to.stream_lock);
-          to.encoder.activity(to.api, reinterpret_cast<const CUpti_Activity&>(device));
-        },
-        &t);
-  note_launch_calls(t);
-  if (t.follows && control::by_calls())
-    for (const auto id :
-         {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
-      accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_DRIVER_API, id),
-             "cuProfilerStart");
-  const char* no_times = ours.shared ? "software: CUPTI is shared" : no_hardware_times(api);
+  const bool can_set_clock =
+      api.cuptiActivityRegisterTimestampCallback != nullptr && !subscription.shared;
+  t.own_clock =
+      can_set_clock && api.cuptiActivityRegisterTimestampCallback(timestamp) == CUPTI_SUCCESS;
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.info("clock", t.own_clock ? "callback" : "offset");
+  sample_clock(t);
+}
+
+// The minimum without which there is no timeline.
+bool enable_kernels(Tracer& t) {
+  const Subscription& subscription = t.subscription;
+  CUptiResult result = subscription.buffers(t.api, buffer_requested, buffer_completed);
+  if (result == CUPTI_SUCCESS)
+    result = subscription.turn(t.api, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true);
+  if (result == CUPTI_SUCCESS) return true;
+  char detail[256];
+  std::snprintf(detail, sizeof detail, "CUPTI refused to trace kernels: %s", t.api.text(result));
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.loss(gpu::LossKind::kUnavailable, 0, detail);
+  return false;
+}
+
+void write_device(void* user, const CUpti_ActivityDevice4& device) {
+  auto& t = *static_cast<Tracer*>(user);
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.activity(t.api, reinterpret_cast<const CUpti_Activity&>(device));
+}
+
+CUptiResult enable_callback(Tracer& t, CUpti_CallbackDomain domain, CUpti_CallbackId id) {
+  return t.api.cuptiEnableCallback(1, t.subscription.handle, domain, id);
+}
+
+void enable_times(Tracer& t) {
+  const char* no_times =
+      t.subscription.shared ? "software: CUPTI is shared" : no_hardware_times(t.api);
   note_times(t, no_times != nullptr ? no_times : "software: the driver was initialised before");
   if (no_times == nullptr)
-    api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE,
-                            CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
+    enable_callback(t, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_CU_INIT_FINISHED);
+}
+
+bool enable(Tracer& t) {
+  set_attributes(t);
+  if (!enable_kernels(t)) return false;
+  for (const auto& [kind, name] : kKinds) accept(t, t.subscription.turn(t.api, kind, true), name);
+  if (!t.settings.graph_nodes)
+    accept(t, t.subscription.turn(t.api, CUPTI_ACTIVITY_KIND_GRAPH_TRACE, true),
+           "graph launches as a whole");
+  if (t.settings.attached) each_device(write_device, &t);
+  note_launch_calls(t);
+  if (t.follows && control::by_calls()) {
+    for (const auto id :
+         {CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop})
+      accept(t, enable_callback(t, CUPTI_CB_DOMAIN_DRIVER_API, id), "cuProfilerStart");
+  }
+  enable_times(t);
   for (const CUpti_CallbackId id :
        {CUPTI_CBID_RESOURCE_GRAPH_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
-        CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING}) {
-    accept(t, api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_RESOURCE, id),
-           "graph nodes");
-  }
-  api.cuptiEnableCallback(1, t.subscription.handle, CUPTI_CB_DOMAIN_STATE,
-                          CUPTI_CBID_STATE_FATAL_ERROR);
+        CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING})
+    accept(t, enable_callback(t, CUPTI_CB_DOMAIN_RESOURCE, id), "graph nodes");
+  enable_callback(t, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR);
   return true;
 }
 
-// What was written into the stream before the one that begins.
+// Forgets the previous stream: its definitions and counts.
 void forget(Tracer& t) {
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.~Encoder();
   new (&t.encoder) Encoder(t.stream);
   t.cupti_dropped = 0;
-  t.told_dropped = t.launches.dropped();
+  t.reported_dropped = t.launches.dropped();
   t.in_modules = t.by_callback = false;
   t.call_count = 0;
   std::memset(t.detailed, 0, sizeof t.detailed);
@@ -465,20 +485,21 @@ void note_activity(Tracer& t, bool resumed) {
   t.stream.flush();
 }
 
-// A profiler inside the program is about to subscribe.
+const char* profiler_in(const char* library) {
+  if (std::strstr(library, "libtorch") != nullptr) return "PyTorch's profiler";
+  const char* slash = std::strrchr(library, '/');
+  return slash != nullptr ? slash + 1 : library;
+}
+
+// Ends tracing because a profiler inside the program is about to subscribe.
 void let_go(const char* library) {
   Tracer* t = running_tracer();
   if (t == nullptr) return;
-  const char* name = std::strrchr(library, '/');
-  const bool kineto = std::strstr(library, "libtorch") != nullptr;
   char detail[256];
   std::snprintf(
       detail, sizeof detail,
       "%s began %.3f s after the GPU was first used: GPU work is not recorded from then on",
-      kineto            ? "PyTorch's profiler"
-      : name != nullptr ? name + 1
-                        : library,
-      static_cast<double>(now_ns() - t->start_ns) / 1e9);
+      profiler_in(library), static_cast<double>(now_ns() - t->start_ns) / 1e9);
   {
     const std::lock_guard<std::mutex> guard(t->stream_lock);
     t->encoder.loss(gpu::LossKind::kLetGo, 1, detail);
@@ -487,10 +508,7 @@ void let_go(const char* library) {
   end_trace();
 }
 
-}  // namespace
-
-bool start_trace(const TraceSettings& settings) {
-  if (begun.exchange(true)) return false;
+Tracer& fresh_tracer() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
   if (t == nullptr) {
     t = new (tracer_memory) Tracer;
@@ -498,87 +516,110 @@ bool start_trace(const TraceSettings& settings) {
   } else {
     forget(*t);
   }
-  t->settings = settings;
-  t->follows = control::controlled();
-  t->generation = process_generation();
-  char why[512] = {};
-  const bool loaded = load(t->api, why, sizeof why);  // what is loaded already is found again
+  return *t;
+}
+
+bool open_stream(Tracer& t) {
   gpu::FileHeader header{};
   std::memcpy(header.magic, gpu::kMagic, sizeof header.magic);
   header.version = gpu::kVersion;
   header.header_bytes = sizeof header;
   header.pid = static_cast<std::uint32_t>(getpid());
-  header.cupti_version = t->api.version;
+  header.cupti_version = t.api.version;
   clock_prepare();
-  header.start_ns = t->start_ns = now_ns();
+  t.start_ns = now_ns();
+  header.start_ns = t.start_ns;
   header.start_unix_ns = utc_ns();
-  if (!t->stream.open(settings.path, header, settings.size_limit)) return false;
+  return t.stream.open(t.settings.path, header, t.settings.size_limit);
+}
+
+void write_settings(Tracer& t) {
+  const std::lock_guard<std::mutex> guard(t.stream_lock);
+  t.encoder.info("flush_interval_ms", t.settings.flush_interval_ms);
+  t.encoder.info("graphs", t.settings.graph_nodes ? "node" : "graph");
+  t.encoder.info("launch_records", t.by_callback ? "callback" : "activity");
+  t.stream.flush();
+}
+
+void start_flusher(Tracer& t) {
+  constexpr std::uint32_t kPoll_ms = 10;  // how soon a window that opens or closes is seen
+  const std::uint32_t interval_ms = t.settings.flush_interval_ms;
+  if (!t.follows) return t.flusher.start(interval_ms, flush_turn);
+  follow_windows(t);
+  t.turns_a_flush = interval_ms == 0 ? UINT32_MAX : interval_ms / kPoll_ms + 1;
+  t.flusher.start(kPoll_ms, flush_turn);
+}
+
+}  // namespace
+
+bool start_trace(const TraceSettings& settings) {
+  if (begun.exchange(true)) return false;
+  Tracer& t = fresh_tracer();
+  t.settings = settings;
+  t.follows = control::controlled();
+  t.generation = process_generation();
+  char why[512] = {};
+  const bool loaded = load(t.api, why, sizeof why);  // finds the same library if it is loaded
+  if (!open_stream(t)) return false;
   if (loaded) {
     char version[32];
-    t->encoder.info("cupti", version_name(t->api.version, version, sizeof version));
-    t->encoder.info("cupti_path", t->api.path);
+    t.encoder.info("cupti", version_name(t.api.version, version, sizeof version));
+    t.encoder.info("cupti_path", t.api.path);
   }
-  if (!loaded || !subscribe(t->api, on_callback, nullptr, t->subscription, why, sizeof why)) {
-    t->encoder.loss(gpu::LossKind::kUnavailable, 0, why);
-    t->stream.close();
+  if (!loaded || !subscribe(t.api, on_callback, nullptr, t.subscription, why, sizeof why)) {
+    t.encoder.loss(gpu::LossKind::kUnavailable, 0, why);
+    t.stream.close();
     return false;
   }
-  t->launches.set_sink(sink_launch, t);
-  t->tracing.store(true);
-  if (!enable(*t)) {
-    t->tracing.store(false);
-    t->api.cuptiUnsubscribe(t->subscription.handle);
-    t->subscription = {};
-    t->stream.close();
+  t.launches.set_sink(sink_launch, &t);
+  t.tracing.store(true);
+  if (!enable(t)) {
+    t.tracing.store(false);
+    t.api.cuptiUnsubscribe(t.subscription.handle);
+    t.subscription = {};
+    t.stream.close();
     return false;
   }
-  {
-    const std::lock_guard<std::mutex> guard(t->stream_lock);
-    t->encoder.info("flush_interval_ms", settings.flush_interval_ms);
-    t->encoder.info("graphs", settings.graph_nodes ? "node" : "graph");
-    t->encoder.info("launch_records", t->by_callback ? "callback" : "activity");
-    t->stream.flush();
-  }
-  t->state.store(State::kRunning);
-  constexpr std::uint32_t kLook_ms = 10;  // how soon a window that opens or closes is seen
-  if (t->follows) {
-    follow_windows(*t);
-    t->turns_a_flush =
-        settings.flush_interval_ms == 0 ? UINT32_MAX : settings.flush_interval_ms / kLook_ms + 1;
-  }
-  t->flusher.start(t->follows ? kLook_ms : settings.flush_interval_ms, flush_turn);
-  start_counters(t->api, t->subscription);
-  if (!is_set(wire::kGiveWay, "off")) give_way(t->api, t->subscription.shared, let_go);
+  write_settings(t);
+  t.state.store(State::kRunning);
+  start_flusher(t);
+  start_counters(t.api, t.subscription);
+  if (!is_set(wire::kGiveWay, "off")) give_way(t.api, t.subscription.shared, let_go);
   return true;
 }
 
+namespace {
+
+// With the stream's lock.
+void write_losses(Tracer& t) {
+  report_dropped(t);
+  const auto write = [&](gpu::LossKind kind, std::uint64_t count, const char* detail) {
+    if (count > 0) t.encoder.loss(kind, count, detail);
+  };
+  write(gpu::LossKind::kUnfinished, t.encoder.unfinished(),
+        "GPU work had not ended when the program did, or its times could not be read");
+  write(gpu::LossKind::kImpossible, t.encoder.impossible(),
+        "GPU work that ended before it started");
+  write(gpu::LossKind::kPartial, t.modules.untold(),
+        "launches whose Python frames could not be read: their modules are not known");
+  write(gpu::LossKind::kSizeLimit, t.stream.beyond_limit(),
+        "GPU records beyond the largest capture size");
+  write(gpu::LossKind::kWriteFailed, t.stream.failed_bytes(),
+        "bytes of GPU records could not be written");
+}
+
+}  // namespace
+
 void finish_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
+  if (t == nullptr || !is_of_this_process(*t)) return;
   State running = State::kRunning;
-  if (t == nullptr || !ours(*t) || !t->state.compare_exchange_strong(running, State::kFinished))
-    return;
+  if (!t->state.compare_exchange_strong(running, State::kFinished)) return;
   finish_counters();
   t->flusher.stop();
   flush_once(*t, true);
   const std::lock_guard<std::mutex> guard(t->stream_lock);
-  tell_dropped(*t);
-  if (t->encoder.unfinished() > 0) {
-    t->encoder.loss(gpu::LossKind::kUnfinished, t->encoder.unfinished(),
-                    "GPU work had not ended when the program did, or its times could not be read");
-  }
-  if (t->encoder.impossible() > 0)
-    t->encoder.loss(gpu::LossKind::kImpossible, t->encoder.impossible(),
-                    "GPU work that ended before it started");
-  if (t->modules.untold() > 0) {
-    t->encoder.loss(gpu::LossKind::kPartial, t->modules.untold(),
-                    "launches whose Python frames could not be read: their modules are not known");
-  }
-  if (t->stream.beyond_limit() > 0)
-    t->encoder.loss(gpu::LossKind::kSizeLimit, t->stream.beyond_limit(),
-                    "GPU records beyond the largest capture size");
-  if (t->stream.failed_bytes() > 0)
-    t->encoder.loss(gpu::LossKind::kWriteFailed, t->stream.failed_bytes(),
-                    "bytes of GPU records could not be written");
+  write_losses(*t);
   t->encoder.info("ended_ns", now_ns());
   t->encoder.info("end", "clean");
   t->stream.close();
@@ -587,16 +628,16 @@ void finish_trace() {
 
 void end_trace() {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !ours(*t)) return;
+  if (t == nullptr || !is_of_this_process(*t)) return;
   if (t->state.load() == State::kRunning) {
     keep_way();
     for (std::size_t i = 0; i < t->call_count; ++i)
-      (void)note_call(*t, t->calls[i], false);  // those that were refused are again
+      (void)note_call(*t, t->calls[i], false);  // calls that were refused are refused again
     (void)switch_kinds(*t, false);
     for (std::size_t i = kPausedKinds; i < std::size(kKinds); ++i)
       (void)t->subscription.turn(t->api, kKinds[i].kind, false);
     finish_trace();
-    // CUPTI's defaults.
+    // Back to CUPTI's defaults.
     (void)t->subscription.set(t->api, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 0);
     (void)t->subscription.set(t->api, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
     t->api.cuptiUnsubscribe(t->subscription.handle);
@@ -613,7 +654,7 @@ bool launches_by_callback() {
 
 void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), void* user) {
   Tracer* t = the_tracer.load(std::memory_order_acquire);
-  if (t == nullptr || !ours(*t)) return;
+  if (t == nullptr || !is_of_this_process(*t)) return;
   const std::lock_guard<std::mutex> guard(t->stream_lock);
   if (t->stream.is_open()) use(t->encoder, t->stream, user);
 }
@@ -621,13 +662,15 @@ void with_stream(void (*use)(Encoder& encoder, GpuStream& stream, void* user), v
 namespace {
 
 bool switch_kinds(Tracer& t, bool on) {
-  const auto turn = [&](CUpti_ActivityKind kind) { return t.subscription.turn(t.api, kind, on); };
-  bool good = turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS;
-  for (std::size_t i = 0; i < kPausedKinds; ++i)
-    good = turn(kKinds[i].kind) == CUPTI_SUCCESS && good;
-  if (!t.settings.graph_nodes)
-    good = turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS && good;
-  return good;
+  bool is_switched = true;
+  const auto turn = [&](CUpti_ActivityKind kind) {
+    const CUptiResult result = t.subscription.turn(t.api, kind, on);
+    is_switched = is_switched && result == CUPTI_SUCCESS;
+  };
+  turn(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  for (std::size_t i = 0; i < kPausedKinds; ++i) turn(kKinds[i].kind);
+  if (!t.settings.graph_nodes) turn(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  return is_switched;
 }
 
 }  // namespace
@@ -636,8 +679,8 @@ bool pause_activity() {
   Tracer* t = running_tracer();
   if (t == nullptr) return false;
   note_activity(*t, false);
-  return accept(*t, switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN,
-                "the pause for counters");
+  const CUptiResult result = switch_kinds(*t, false) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN;
+  return accept(*t, result, "the pause for counters");
 }
 
 void flush_activity() {
@@ -647,10 +690,10 @@ void flush_activity() {
 bool resume_activity() {
   Tracer* t = running_tracer();
   if (t == nullptr) return false;
-  const bool good = accept(*t, switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN,
-                           "the timeline after counters");
+  const CUptiResult result = switch_kinds(*t, true) ? CUPTI_SUCCESS : CUPTI_ERROR_UNKNOWN;
+  const bool is_resumed = accept(*t, result, "the timeline after counters");
   note_activity(*t, true);
-  return good;
+  return is_resumed;
 }
 
 }  // namespace rangescope::inject::cupti

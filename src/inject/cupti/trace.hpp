@@ -1,9 +1,9 @@
-// The timeline of the GPU: starts CUPTI's activity tracing in this process, brings what it delivers
-// into the capture, and ends it. Everything is in one object that is made once and never destroyed.
+// The timeline of the GPU: starts CUPTI's activity tracing in this process, writes its records into
+// the capture, and ends it. All state is in one object that is made once and never destroyed.
 //
-// Cost on the launching thread: CUPTI's own for a kernel record and one driver API record; this
-// code runs there only for graph nodes and, with "callback", for each launch (two calls, about 0.12
-// us). Everything else is on CUPTI's worker thread and on a thread of ours that sleeps between
+// Cost on the launching thread: CUPTI's own for a kernel record and one driver API record. Our code
+// runs there only for graph nodes and, with "callback", for each launch (two calls, about 0.12 us).
+// Everything else runs on CUPTI's worker thread and on a thread of ours that sleeps between
 // flushes.
 #pragma once
 
@@ -12,19 +12,19 @@
 
 namespace rangescope::inject::cupti {
 
-/// Loads CUPTI and starts tracing; false, with a loss in the stream that says why, when that cannot
-/// be, and where it was started before and end_trace() was not called.
+/// Loads CUPTI and starts tracing. False if that fails, with the reason as a loss in the stream,
+/// and if it was started before and end_trace() was not called.
 bool start_trace(const TraceSettings& settings);
 
-/// Fetches what is still out and closes the stream. Harmless when nothing was started, and the
-/// second time.
+/// Fetches outstanding records and closes the stream. Does nothing if tracing was not started, and
+/// the second time.
 void finish_trace();
 
-/// The same while the program goes on: CUPTI records nothing any more, and start_trace() may come
+/// The same while the program continues: CUPTI stops recording, and start_trace() may be called
 /// again.
 void end_trace();
 
-/// The timeline itself notes launches by callbacks, so that nobody else may turn those off.
+/// The timeline notes launches by callbacks, so no other part may turn those off.
 [[nodiscard]] bool launches_by_callback();
 
 /// Calls `use` with the stream and its encoder, under their lock, while tracing runs.
@@ -36,11 +36,12 @@ void with_stream(Use use) {
               &use);
 }
 
-/// Stops recording kernels and copies (CUPTI cannot do both at once), and goes on. Written into the
-/// stream with the time. False when nothing is running.
+/// Stops recording kernels and copies while counters are collected: CUPTI cannot do both at once.
+/// The time is written into the stream. False if tracing does not run.
 bool pause_activity();
-/// Fetches the records of what has ended.
+/// Fetches the records of finished work.
 void flush_activity();
+/// Ends the pause.
 bool resume_activity();
 
 }  // namespace rangescope::inject::cupti

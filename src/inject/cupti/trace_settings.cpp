@@ -12,7 +12,7 @@ namespace rangescope::inject::cupti {
 
 namespace {
 
-// Driver functions that put work on a GPU or wait for it, by the beginning of their names.
+// Prefixes of the driver functions that put work on a GPU or wait for it.
 constexpr const char* kWorkFunctions[] = {
     "cuLaunch",         "cuGraphLaunch",       "cuMemcpy",           "cuMemset",      "cu64Mem",
     "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuMemPrefetch", "cuMemBatch"};
@@ -26,11 +26,11 @@ bool begins_with_one_of(const char* name, const char* list) {
   return false;
 }
 
-std::uint32_t milliseconds_of(const char* text, std::uint32_t otherwise) {
-  if (text == nullptr || text[0] == '\0') return otherwise;
+std::uint32_t milliseconds_of(const char* text, std::uint32_t fallback) {
+  if (text == nullptr || text[0] == '\0') return fallback;
   char* rest = nullptr;
   double value = std::strtod(text, &rest);
-  if (rest == text || !(value >= 0) || value > 86400) return otherwise;
+  if (rest == text || !(value >= 0) || value > 86400) return fallback;
   if (std::strcmp(rest, "ms") == 0) value /= 1000;
   return static_cast<std::uint32_t>(std::lround(value * 1000));
 }

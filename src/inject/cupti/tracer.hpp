@@ -23,10 +23,10 @@ enum class State : int { kIdle, kRunning, kFinished };
 
 inline constexpr std::uint32_t kMostCbids = 1200;
 
-/// A module that was not seen before, on the launching thread; `user` is the Tracer.
+/// Defines a new module, on the launching thread; `user` is the Tracer.
 std::uint32_t define_module(void* user, std::uint32_t around, const char* name, const char* type,
                             bool is_function);
-/// What became of PyTorch's recorder; `user` is the Tracer.
+/// Writes the outcome of PyTorch's recorder; `user` is the Tracer.
 void note_memory(void* user, const char* outcome);
 
 struct Tracer {
@@ -40,12 +40,13 @@ struct Tracer {
   bool own_clock = false;
   bool by_callback = false;
   std::atomic<bool> hardware_times{false};
-  bool follows = false;           // windows that others open and close
-  std::atomic<bool> awake{true};  // one is open
-  std::uint32_t turns = 0, turns_a_flush = 1;
+  bool follows = false;           // another process opens and closes windows
+  std::atomic<bool> awake{true};  // a window is open, or about to open
+  std::uint32_t turns = 0;        // of the flusher
+  std::uint32_t turns_a_flush = 1;
   CUpti_CallbackId calls[320] = {};
   std::size_t call_count = 0;
-  DetailedFunction detailed[kMostCbids] = {};  // by callback id; 0: none, or not wanted
+  DetailedFunction detailed[kMostCbids] = {};  // by callback id; 0: no details
   std::uint32_t generation = 0;                // of the process that it belongs to
   std::int64_t start_ns = 0;
 
@@ -53,23 +54,24 @@ struct Tracer {
   GpuStream stream;
   Encoder encoder;
   std::uint64_t cupti_dropped = 0;
-  std::uint64_t told_dropped = 0;
+  std::uint64_t reported_dropped = 0;
 
   BufferPool buffers;
   std::atomic<std::uint64_t> buffers_filled{0};
-  std::atomic<std::uint64_t> buffers_seen{0};  // of those, at the flusher's last turn
+  std::atomic<std::uint64_t> buffers_seen{0};  // buffers_filled at the flusher's last turn
   LaunchLog launches;
   python::Modules modules;
   python::MemoryRecorder memory;
   python::Autograd autograd;
-  bool in_modules = false;  // launches are looked up there
+  bool in_modules = false;  // launches are looked up in modules
 
   Flusher flusher;
 };
 
-/// Whether launches are looked up in modules of Python, as the settings say; into the stream, too.
+/// Decides by the settings whether launches are looked up in Python's modules, and writes that into
+/// the stream.
 void find_modules(Tracer& t);
-/// Turns PyTorch's recorder of memory on, where the settings and the program allow it.
+/// Turns PyTorch's recorder of memory on, if settings and program allow it.
 void record_memory(Tracer& t);
 
 }  // namespace rangescope::inject::cupti

@@ -10,26 +10,26 @@ namespace rangescope::inject::cupti {
 namespace gpu = wire::gpu;
 namespace {
 
-/// Whether the path of a loaded library holds one of `names`, which end with a null pointer.
+/// Whether the path of a loaded library contains one of `names`, which end with a null pointer.
 bool is_loaded(const char* const* names) {
-  const auto holds_name = [](dl_phdr_info* info, std::size_t, void* wanted) {
+  const auto contains_name = [](dl_phdr_info* info, std::size_t, void* user) {
     if (info->dlpi_name == nullptr) return 0;
-    const auto* name = static_cast<const char* const*>(wanted);
+    const auto* name = static_cast<const char* const*>(user);
     for (; *name != nullptr; ++name)
       if (std::strstr(info->dlpi_name, *name) != nullptr) return 1;
     return 0;
   };
-  return dl_iterate_phdr(holds_name, const_cast<char**>(names)) != 0;
+  return dl_iterate_phdr(contains_name, const_cast<char**>(names)) != 0;
 }
 
-// PyTorch's half of Python is in it. A program that loads it after CUDA has no modules, unless it
-// asks for them.
+// By the library with PyTorch's Python bindings. A program that loads it after CUDA has no modules,
+// unless the settings ask for them.
 bool is_pytorch_loaded() {
   constexpr const char* kNames[] = {"libtorch_python", nullptr};
   return is_loaded(kNames);
 }
 
-// Since jaxlib 0.6, before it, and what runs on CUDA of both.
+// The libraries of jaxlib from 0.6 on and before it, and the CUDA plugin of both.
 bool is_jax_loaded() {
   constexpr const char* kNames[] = {"libjax_common", "xla_extension", "xla_cuda_plugin", nullptr};
   return is_loaded(kNames);
@@ -39,7 +39,7 @@ constexpr const char* kNoneOfJax = "JAX's allocator names no allocations";
 constexpr const char* kNoneUnderAttach = "under attach: what is in use already has no owner";
 constexpr const char* kNoneInWindows = "in windows: PyTorch's recorder has one beginning, no end";
 
-/// Why a framework's allocations are not recorded; null where they are, or none is loaded.
+/// Why a framework's allocations are not recorded; null if they are, or if none is loaded.
 const char* why_no_memory(const Tracer& t) {
   if (!is_pytorch_loaded()) return is_jax_loaded() ? kNoneOfJax : nullptr;
   if (t.settings.attached) return kNoneUnderAttach;
@@ -59,8 +59,8 @@ void find_modules(Tracer& t) {
   const char* why = "--modules off";
   const char* functions = setting(wire::kFunctions);
   const char* phases = setting(wire::kPhases);
-  const bool asked = t.settings.module_levels != 0 || functions != nullptr;
-  if (t.settings.modules && !asked && !is_pytorch_loaded())
+  const bool is_requested = t.settings.module_levels != 0 || functions != nullptr;
+  if (t.settings.modules && !is_requested && !is_pytorch_loaded())
     why = "PyTorch is not loaded";
   else if (t.settings.modules)
     t.in_modules = t.modules.start(t.settings.module_levels, why);
@@ -75,11 +75,11 @@ void note_memory(void* user, const char* outcome) {
   Tracer& t = *static_cast<Tracer*>(user);
   const std::lock_guard<std::mutex> guard(t.stream_lock);
   t.encoder.info(gpu::kMemoryKey, outcome);
-  t.stream.flush();  // a process that ends by os._exit has said so
+  t.stream.flush();  // so that it is written even if the process ends by os._exit
 }
 
-// Windows and `attach` begin and end while PyTorch's recorder knows one beginning and no end: it is
-// left alone there.
+// PyTorch's recorder can be started once and not ended, unlike windows and `attach`: it is not used
+// there.
 void record_memory(Tracer& t) {
   const char* state = gpu::kMemoryOff;
   if (t.settings.memory) {

@@ -2,9 +2,9 @@
 // evaluates sessions, pauses the timeline while there is something to measure, and detaches after
 // the last round.
 //
-// The timeline is paused only while a session is armed or under way. It goes on after kRestsAfter
-// without work, and a range that stopped coming while it lacks passes is given up after its
-// patience: ten seconds, or four times the longest time that lay between two of its occurrences.
+// The timeline is paused only while a session is armed or running, and resumed after kRestsAfter
+// without work. A range that stops coming while it lacks passes is given up after ten seconds, or
+// four times the longest time between two of its occurrences.
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -23,8 +23,7 @@ using counters::Work;
 
 constexpr std::int64_t kSecond = 1000000000;
 constexpr std::int64_t kRestsAfter = kSecond;
-constexpr std::int64_t kLook =
-    kSecond / 4;  // how often the clock is looked at while the timeline is paused
+constexpr std::int64_t kPollInterval = kSecond / 4;  // while the timeline is paused
 
 counters::Limits limits_of(const Collector& c, std::size_t passes, bool kernels, bool waits) {
   counters::Limits limits;
@@ -36,10 +35,11 @@ counters::Limits limits_of(const Collector& c, std::size_t passes, bool kernels,
   return limits;
 }
 
-// CUPTI loads the profiler's libraries when they are first used, and their objects are destroyed at
-// exit before whoever registered earlier: counters have to end before that. Seen on an H200: a
-// program that ended 0.3 s after cuInit crashed in the worker. Ending twice does no harm.
-void end_before_what_was_loaded() {
+// CUPTI loads the profiler's libraries at their first use. At exit their objects are destroyed
+// before handlers that were registered earlier run, so the end of counters is registered again.
+// Seen on an H200: a program that ended 0.3 s after cuInit crashed in the worker. Ending twice is
+// harmless.
+void end_before_loaded_libraries() {
   std::atexit(finish_counters);
 }
 
@@ -67,14 +67,14 @@ bool set_up(Collector& c, Context& context) {
     tell_loss(detail);
   }
   watch_launches(c, true);
-  end_before_what_was_loaded();
+  end_before_loaded_libraries();
   return true;
 }
 
 std::size_t room_for_kernels(const Collector& c, std::uint32_t target) {
-  const std::uint32_t seen = c.targets[target].launches;
-  if (seen == 0) return 2048;
-  const std::size_t room = (seen + 16) * (c.plan.flush_cache ? 2 : 1);
+  const std::uint32_t launches = c.targets[target].launches;
+  if (launches == 0) return 2048;
+  const std::size_t room = (launches + 16) * (c.plan.flush_cache ? 2 : 1);
   return room < Recorder::kMostKernels ? room : Recorder::kMostKernels;
 }
 
@@ -86,41 +86,41 @@ bool arm(Collector& c, Context& context, const Work& work, std::size_t kernel_ro
   const std::size_t configuration = profiler.configuration(pass);
   Image& image = context.images[work.target][configuration];
   if (!profiler.turn_to(configuration)) return false;
-  if (pass == 0 &&
-      !profiler.make(configuration, image, context.kernels ? kernel_room : work.ranges))
-    return false;
+  const std::size_t ranges = context.kernels ? kernel_room : work.ranges;
+  if (pass == 0 && !profiler.make(configuration, image, ranges)) return false;
   if (!profiler.configure(configuration, image, context.kernels)) return false;
   return context.kernels || profiler.start();
 }
 
-// Runs without the lock, in the context; others see in c.busy that it must not go away.
+// Runs an action in the context, without the lock. c.busy tells other threads not to destroy the
+// context in the meantime.
 template <class Action>
 bool without_lock(Collector& c, Context& context, Action action) {
   c.busy = &context;
   pthread_mutex_unlock(&c.lock);
   c.driver.cuCtxSetCurrent(context.context);
-  const bool good = action();
+  const bool result = action();
   pthread_mutex_lock(&c.lock);
   c.busy = nullptr;
   pthread_cond_broadcast(&c.idle);
-  return good;
+  return result;
 }
 
-// In the context whose work is to be counted.
+// Call it in the context whose work is to be counted.
 void pause_timeline(Collector& c) {
   if (c.paused || c.plan.pc) return;
   c.paused = pause_activity();
-  c.driver.cuCtxSynchronize();  // what is still running would be a kernel without an end
+  c.driver.cuCtxSynchronize();  // else running kernels would be recorded without an end
   flush_activity();
 }
 
 void make_ready(Collector& c, Context& context) {
-  const bool good = without_lock(c, context, [&] {
+  const bool is_set_up = without_lock(c, context, [&] {
     if (c.plan.trace_first == 0) pause_timeline(c);
     return set_up(c, context);
   });
   void* memory = std::calloc(1, sizeof(Multiplexer));
-  if (!good || memory == nullptr) {
+  if (!is_set_up || memory == nullptr) {
     std::free(memory);
     context.state = Context::State::kFailed;
     return;
@@ -133,7 +133,7 @@ void make_ready(Collector& c, Context& context) {
   context.state = leaving ? Context::State::kLeaving : Context::State::kReady;
 }
 
-// Second phase of `both`: the same ranges, kernel by kernel. Everything has settled long ago.
+// Second phase of `both`: the same ranges, kernel by kernel. They have settled in the first phase.
 void go_on_with_kernels(Collector& c, Context& context) {
   auto limits = limits_of(c, context.profiler.passes(), true, false);
   limits.skip_first = 0;
@@ -145,25 +145,25 @@ void go_on_with_kernels(Collector& c, Context& context) {
   }
 }
 
-// Every range has what it was to have: the program runs as if nothing were there, but for a look at
-// each push, because a range that was not there before may come.
+// All ranges have all their rounds: disables the profilers and resumes the timeline. Only pushes
+// are still observed, because a new range may come.
 void detach(Collector& c, Context& last) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    const Context& each = c.contexts[i];
-    if (each.state == Context::State::kNew) return;
-    if (each.state == Context::State::kReady && !each.mux->done()) return;
+    const Context& context = c.contexts[i];
+    if (context.state == Context::State::kNew) return;
+    if (context.state == Context::State::kReady && !context.mux->done()) return;
   }
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    Context& each = c.contexts[i];
-    if (each.state != Context::State::kReady || !each.mux->resting()) continue;
-    without_lock(c, each, [&] {
-      each.profiler.disable();
-      each.pc.disable();
+    Context& context = c.contexts[i];
+    if (context.state != Context::State::kReady || !context.mux->resting()) continue;
+    without_lock(c, context, [&] {
+      context.profiler.disable();
+      context.pc.disable();
       return true;
     });
   }
   without_lock(c, last, [&] {
-    if (!c.plan.pc) watch_launches(c, false);  // else NCCL is looked out for
+    if (!c.plan.pc) watch_launches(c, false);  // with samples they are needed to detect NCCL
     if (c.paused) c.paused = !resume_activity();
     return true;
   });
@@ -181,8 +181,59 @@ void release(Collector& c, Context& context) {
   pthread_cond_broadcast(&c.idle);
 }
 
-// Does one piece of work for one context; true when there was any. Called with the lock; works
-// without it.
+void evaluate_finished_kernels(Collector& c, Context& context) {
+  const std::uint32_t target = context.finished_target;
+  without_lock(c, context, [&] {
+    evaluate(c, context, context.finished, target, true);
+    return true;
+  });
+  context.finished_target = kNoTarget;
+}
+
+void arm_session(Collector& c, Context& context, const Work& work) {
+  const std::size_t room = room_for_kernels(c, work.target);
+  context.in_session = 0;
+  const bool is_armed = without_lock(c, context, [&] {
+    pause_timeline(c);
+    return arm(c, context, work, room);
+  });
+  context.armed_at = monotonic_ns();
+  if (is_armed)
+    context.mux->armed();
+  else
+    fail_to_begin(context, work.pass);
+  pthread_cond_broadcast(&c.idle);
+}
+
+bool fetch_samples(Collector& c, Context& context, const Work& work) {
+  return without_lock(c, context, [&] { return context.pc.fetch(work.target); });
+}
+
+bool stop_and_evaluate(Collector& c, Context& context, const Work& work) {
+  std::size_t pass = work.pass;
+  Image* const images = context.images[work.target];
+  Image& image = images[context.profiler.configuration(pass)];
+  return without_lock(c, context, [&] {
+    if (!context.profiler.stop(image, work.discard)) return false;
+    if (!work.complete) return true;
+    evaluate(c, context, images, work.target, context.kernels);
+    if (!c.evaluated) end_before_loaded_libraries();
+    c.evaluated = true;
+    return true;
+  });
+}
+
+void stop_session(Collector& c, Context& context, const Work& work) {
+  const bool is_stopped =
+      c.plan.pc ? fetch_samples(c, context, work) : stop_and_evaluate(c, context, work);
+  if (is_stopped)
+    context.mux->stopped();
+  else
+    fail(context);
+}
+
+// Does one piece of work for a context; true if there was any. Called with the lock, which it
+// releases while it works.
 bool work_on(Collector& c, Context& context) {
   if (c.captures.any()) return false;
   if (context.state == Context::State::kNew) {
@@ -195,68 +246,27 @@ bool work_on(Collector& c, Context& context) {
   }
   if (context.state != Context::State::kReady) return false;
   if (context.finished_target != kNoTarget) {
-    const std::uint32_t target = context.finished_target;
-    without_lock(c, context, [&] {
-      evaluate(c, context, context.finished, target, true);
-      return true;
-    });
-    context.finished_target = kNoTarget;
+    evaluate_finished_kernels(c, context);
     return true;
   }
   const Work work = context.mux->next_work();
   switch (work.kind) {
     case Work::Kind::kNothing: return false;
-    case Work::Kind::kArm: {
-      const std::size_t room = room_for_kernels(c, work.target);
-      context.in_session = 0;
-      const bool good = without_lock(c, context, [&] {
-        pause_timeline(c);
-        return arm(c, context, work, room);
-      });
-      context.armed_at = monotonic_ns();
-      if (good)
-        context.mux->armed();
+    case Work::Kind::kArm: arm_session(c, context, work); break;
+    case Work::Kind::kStop: stop_session(c, context, work); break;
+    case Work::Kind::kDetach:
+      if (c.plan.per == counters::Per::kBoth && !context.kernels)
+        go_on_with_kernels(c, context);
       else
-        fail_to_begin(context, work.pass);
-      pthread_cond_broadcast(&c.idle);
-      return true;
-    }
-    case Work::Kind::kStop: {
-      if (c.plan.pc) {
-        if (without_lock(c, context, [&] { return context.pc.fetch(work.target); }))
-          context.mux->stopped();
-        else
-          fail(context);
-        return true;
-      }
-      std::size_t pass = work.pass;
-      Image* const images = context.images[work.target];
-      Image& image = images[context.profiler.configuration(pass)];
-      const bool good = without_lock(c, context, [&] {
-        if (!context.profiler.stop(image, work.discard)) return false;
-        if (work.complete) evaluate(c, context, images, work.target, context.kernels);
-        if (work.complete && !c.evaluated) end_before_what_was_loaded();
-        c.evaluated = c.evaluated || work.complete;
-        return true;
-      });
-      if (good)
-        context.mux->stopped();
-      else
-        fail(context);
-      return true;
-    }
-    case Work::Kind::kDetach: break;
+        detach(c, context);
+      break;
   }
-  if (c.plan.per == counters::Per::kBoth && !context.kernels)
-    go_on_with_kernels(c, context);
-  else
-    detach(c, context);
   return true;
 }
 
-// Gives up whoever does not come any more; true when there was one.
+// Gives up targets that have stopped coming; true if there was one.
 bool lose_patience(Collector& c, std::int64_t now) {
-  bool any = false;
+  bool gave_up = false;
   for (std::size_t i = 0; i < c.context_count; ++i) {
     Context& context = c.contexts[i];
     if (context.state != Context::State::kReady) continue;
@@ -270,11 +280,12 @@ bool lose_patience(Collector& c, std::int64_t now) {
       patience = c.plan.patience_ms * (kSecond / 1000);
     if (now - since < patience) continue;
     context.mux->give_up();
-    any = true;
+    gave_up = true;
   }
-  return any;
+  return gave_up;
 }
 
+// Resumes the timeline after kRestsAfter without work.
 void rest(Collector& c, std::int64_t now) {
   for (std::size_t i = 0; i < c.context_count; ++i) {
     const Context& context = c.contexts[i];
@@ -284,8 +295,8 @@ void rest(Collector& c, std::int64_t now) {
     }
   }
   if (c.rests_since == 0) c.rests_since = now;
-  if (!c.paused || c.plan.trace_first == 0 || c.captures.any() || now - c.rests_since < kRestsAfter)
-    return;
+  const bool may_resume = c.paused && c.plan.trace_first != 0 && !c.captures.any();
+  if (!may_resume || now - c.rests_since < kRestsAfter) return;
   pthread_mutex_unlock(&c.lock);
   const bool resumed = resume_activity();
   pthread_mutex_lock(&c.lock);
@@ -296,24 +307,25 @@ void* work_loop(void* collector) {
   Collector& c = *static_cast<Collector*>(collector);
   pthread_mutex_lock(&c.lock);
   while (!c.stop) {
-    bool any = false;
+    bool has_worked = false;
     for (std::size_t i = 0; i < c.context_count && !c.stop; ++i)
-      any = work_on(c, c.contexts[i]) || any;
-    if (any || c.stop) continue;
+      has_worked = work_on(c, c.contexts[i]) || has_worked;
+    if (has_worked || c.stop) continue;
     const std::int64_t now = monotonic_ns();
     if (lose_patience(c, now)) continue;
     rest(c, now);
     if (c.paused)
-      wait_for(c.wake, c.lock, kLook);
+      wait_for(c.wake, c.lock, kPollInterval);
     else
       pthread_cond_wait(&c.wake, &c.lock);
   }
-  // The last pass may have been taken a moment ago.
+  // The last pass may just have been taken.
+  const auto has_results = [](const Context& context) {
+    if (context.state != Context::State::kReady) return false;
+    return context.finished_target != kNoTarget || context.mux->stop_is_due();
+  };
   for (std::size_t i = 0; i < c.context_count; ++i) {
-    Context& context = c.contexts[i];
-    while (context.state == Context::State::kReady &&
-           (context.finished_target != kNoTarget || context.mux->stop_is_due()) &&
-           work_on(c, context)) {
+    while (has_results(c.contexts[i]) && work_on(c, c.contexts[i])) {
     }
   }
   for (std::size_t i = 0; i < c.context_count; ++i) {
@@ -329,11 +341,14 @@ void fail(Context& context) {
   if (context.state == Context::State::kFailed || context.state == Context::State::kGone) return;
   context.state = Context::State::kFailed;
   if (context.mux != nullptr) context.mux->failed();
+  const char* event = "hardware counters stopped";
+  const char* error = context.profiler.error();
+  if (context.pc.error()[0] != '\0') {
+    event = "samples of the program counter ended";
+    error = context.pc.error();
+  }
   char detail[512];
-  const bool pc = context.pc.error()[0] != '\0';
-  std::snprintf(detail, sizeof detail, "%s on device %d: %s",
-                pc ? "samples of the program counter ended" : "hardware counters stopped",
-                context.device, pc ? context.pc.error() : context.profiler.error());
+  std::snprintf(detail, sizeof detail, "%s on device %d: %s", event, context.device, error);
   tell_loss(detail);
 }
 
@@ -345,9 +360,9 @@ void fail_to_begin(Context& context, std::size_t pass) {
 }
 
 bool enable_samples(Collector& c, Context& context) {
-  claim_device();  // to the end: what is enabled may count at any time
+  claim_device();  // until the end: enabled sampling may use the counters at any time
   if (!context.pc.enable(c.pc, c.pc_defined, context.context)) return false;
-  end_before_what_was_loaded();
+  end_before_loaded_libraries();
   return true;
 }
 
