@@ -22,7 +22,7 @@ bool within_a_quarter(std::int64_t a, std::int64_t b) {
 bool Multiplexer::begin(std::uint32_t index, bool due) {
   if (index >= kMaxTargets) return false;
   Target& target = targets_[index];
-  target.seen = true;
+  target.is_known = true;
   target.stays_away = false;
   target.last_seen = ++clock_;
   ++target.tally.occurrences;
@@ -110,14 +110,14 @@ void Multiplexer::give_up() {
 
 void Multiplexer::drop(std::uint32_t index) {
   if (index >= kMaxTargets) return;
-  targets_[index].seen = targets_[index].dropped = true;
+  targets_[index].is_known = targets_[index].dropped = true;
   if (state_ == State::kArmed && current_ == index) state_ = State::kFull;
 }
 
 bool Multiplexer::should_wait(std::uint32_t index) {
   if (index >= kMaxTargets || failed_) return false;
   Target& target = targets_[index];
-  target.seen = target.settled = true;
+  target.is_known = target.settled = true;
   if (!wants_more(target) || limits_.wait_for_trace || state_ == State::kMeasuring) return false;
   if (state_ == State::kArmed && current_ == index) return false;
   wanted_ = index;
@@ -287,7 +287,7 @@ void Multiplexer::restart(std::uint32_t passes) {
 bool Multiplexer::done() const {
   bool has_targets = false;
   for (const Target& target : targets_) {
-    if (!target.seen) continue;
+    if (!target.is_known) continue;
     has_targets = true;
     if (wants_more(target)) return false;
   }

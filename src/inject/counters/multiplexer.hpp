@@ -172,7 +172,7 @@ class Multiplexer {
   };
 
   struct Target {
-    bool seen = false;
+    bool is_known = false;
     bool settled = false;
     bool dropped = false;
     bool stays_away = false;      // did not come while it was awaited, nor since
@@ -190,14 +190,14 @@ class Multiplexer {
     return !target.dropped && !target.tally.gave_up && target.tally.rounds < limits_.rounds;
   }
   [[nodiscard]] bool ready(const Target& target) const {
-    return target.seen && target.settled && wants_more(target);
+    return target.is_known && target.settled && wants_more(target);
   }
   [[nodiscard]] static bool lacks_all(const Target& target) {
     return target.tally.rounds == 0 && !target.stays_away;
   }
   /// The next target to be armed, or kNoTarget.
   [[nodiscard]] std::uint32_t choose() const;
-  /// `a` is armed before `b`: it comes more often, or, if equally often, was seen later.
+  /// `a` is armed before `b`: more frequent, or, if equally frequent, seen later.
   [[nodiscard]] static bool comes_before(const Target& a, const Target& b);
   [[nodiscard]] std::uint32_t ranges_of_next_round(const Target& target) const;
   void count_stranger();

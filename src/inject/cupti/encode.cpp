@@ -170,15 +170,16 @@ void Encoder::kernel(const CUpti_ActivityKernel9& record) {
 }
 
 template <typename Struct>
-void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind, std::uint8_t from,
-                   std::uint8_t to) {
+void Encoder::copy(const Struct& record, gpu::Type type, std::uint8_t kind,
+                   std::uint8_t source_kind, std::uint8_t destination_kind) {
   if (!has_times(record.start, record.end)) return;
   struct {
     gpu::Copy copy;
     std::uint64_t node;
   } extended{{head(type, record.correlationId), static_cast<std::int64_t>(record.start),
               static_cast<std::int64_t>(record.end), record.bytes,
-              stream_id(record.deviceId, record.contextId, record.streamId), kind, from, to, 0},
+              stream_id(record.deviceId, record.contextId, record.streamId), kind, source_kind,
+              destination_kind, 0},
              record.graphNodeId};
   std::size_t bytes = sizeof extended.copy;
   if (record.graphNodeId != 0) {

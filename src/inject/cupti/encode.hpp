@@ -175,8 +175,8 @@ class Encoder {
   std::uint32_t stream_id(std::uint32_t device, std::uint32_t context, std::uint32_t stream);
   void kernel(const CUpti_ActivityKernel9& record);
   template <typename Struct>
-  void copy(const Struct& record, wire::gpu::Type type, std::uint8_t kind, std::uint8_t from = 0,
-            std::uint8_t to = 0);
+  void copy(const Struct& record, wire::gpu::Type type, std::uint8_t kind,
+            std::uint8_t source_kind = 0, std::uint8_t destination_kind = 0);
   void graph(const CUpti_ActivityGraphTrace& record);
   void device(const CUpti_ActivityDevice4& record);
   void context(const CUpti_ActivityContext2& record, std::uint32_t version);

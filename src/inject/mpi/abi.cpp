@@ -9,9 +9,9 @@ namespace rangescope::inject::mpi {
 namespace {
 
 template <typename Number>
-Number read(const void* status, std::size_t at) {
+Number read(const void* status, std::size_t offset) {
   Number value;
-  std::memcpy(&value, static_cast<const char*>(status) + at, sizeof value);
+  std::memcpy(&value, static_cast<const char*>(status) + offset, sizeof value);
   return value;
 }
 
@@ -29,7 +29,7 @@ Abi open_mpi(const void* caller) {
   return abi;
 }
 // The ABI that MPICH, Intel MPI, MVAPICH and Cray agreed on in 2013 (www.mpich.org/abi): handles
-// are ints; of a status count_lo, count_hi_and_cancelled, source, tag, error.
+// are ints; a status has count_lo, count_hi_and_cancelled, source, tag, error.
 Abi mpich() {
   Abi abi{Abi::Kind::kMpich, 4, 20, 8, 12};
   abi.world = 0x44000000;
@@ -60,12 +60,17 @@ std::atomic<void*> local_library{nullptr};
 
 bool Abi::is_shared(Word request) const {
   if (request == no_request) return true;
-  return kind == Kind::kOpenMpi ? request == done_request
-                                : request >> 30 == 1;  // MPICH: a built-in one
+  if (kind == Kind::kOpenMpi) return request == done_request;
+  const bool is_built_in = request >> 30 == 1;  // of MPICH
+  return is_built_in;
+}
+int Abi::rank(int number) const {
+  if (number >= 0) return number;
+  return number == proc_null ? -2 : -1;
 }
 int Abi::source(const void* status) const {
-  const int said = read<int>(status, source_at);
-  return said >= 0 ? said : -2;  // also of a status that is empty, as MPICH's of MPI_PROC_NULL
+  const int rank = read<int>(status, source_at);
+  return rank >= 0 ? rank : -2;  // also of an empty status, as MPICH's for MPI_PROC_NULL
 }
 int Abi::tag(const void* status) const {
   return read<int>(status, tag_at);
@@ -79,32 +84,29 @@ std::uint64_t Abi::bytes(const void* status) const {
 }
 
 const Abi& abi(const void* caller) {
-  static const Abi found = find(caller);
-  return found;
+  static const Abi process_abi = find(caller);
+  return process_abi;
 }
 
 Word variable(const char* name, const void* caller) {
-  void* const known = dlsym(RTLD_DEFAULT, name);
-  return reinterpret_cast<Word>(known != nullptr ? known : symbol(name, caller));
+  void* const address = dlsym(RTLD_DEFAULT, name);
+  return reinterpret_cast<Word>(address != nullptr ? address : symbol(name, caller));
 }
 
 void* symbol(const char* name, const void* caller) {
-  if (void* const behind = dlsym(RTLD_NEXT, name)) return behind;
+  if (void* const next = dlsym(RTLD_NEXT, name)) return next;
   void* library = local_library.load(std::memory_order_acquire);
-  if (library == nullptr) {
-    Dl_info info;
-    if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr)
-      return nullptr;
-    library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr) return nullptr;
-    void* const there = dlsym(library, name);
-    if (there == nullptr)
-      dlclose(library);
-    else
-      local_library.store(library, std::memory_order_release);  // held as long as the process lives
-    return there;
-  }
-  return dlsym(library, name);
+  if (library != nullptr) return dlsym(library, name);
+  Dl_info info;
+  if (caller == nullptr || dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return nullptr;
+  library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  void* const address = dlsym(library, name);
+  if (address == nullptr)
+    dlclose(library);
+  else
+    local_library.store(library, std::memory_order_release);  // never closed
+  return address;
 }
 
 }  // namespace rangescope::inject::mpi

@@ -1,22 +1,21 @@
 // librangescope_mpi.so: MPI's calls as NVTX ranges of domain `MPI`, through the standard's
 // profiling interface.
 //
-// Preloaded into a program it stands before the MPI library: each call below opens a range with a
-// payload (communicator, peer), calls the PMPI_ function, and closes the range with what came of it
-// (bytes, sender). It links no MPI, and needs no mpi.h: a program without MPI that inherits
-// LD_PRELOAD loads it and nothing happens; which MPI there is it finds when the first call comes
-// (abi.hpp). It changes no argument but a status that nobody wants, and asks MPI nothing about
-// arguments that MPI has not accepted.
+// Preloaded into a program, before the MPI library: each call below opens a range with a
+// payload (communicator, peer), calls the PMPI_ function, and closes the range with the outcome
+// (bytes, sender). It links no MPI and needs no mpi.h: a program without MPI that inherits
+// LD_PRELOAD loads it without effect. The kind of MPI is found at the first call (abi.hpp). The
+// only argument that is changed is an ignored status. MPI is never asked about arguments that it
+// has not accepted.
 //
-// Each function stands here as C's, as C's with large counts (MPI_Send_c), and as Fortran's:
-// mpi_send_ of mpif.h and module mpi, ompi_send_f behind Open MPI's mpi_f08, and mpi_barrier_f08_
-// of MPICH's.
+// Each function is defined for C, for C with large counts (MPI_Send_c), and for Fortran: mpi_send_
+// of mpif.h and module mpi, ompi_send_f behind Open MPI's mpi_f08, and mpi_barrier_f08_ of MPICH's.
 //
-// A call that begins a message gives its request a number; the call that completes it (MPI_Wait,
-// MPI_Testsome, ...) says the number again when it ends, and of a receive the sender, the tag and
-// the bytes. A test that completes nothing leaves no range. A persistent request begins a message
-// each time it is started: a range `MPI_Start (MPI_Send_init)` and its like, inside that of
-// MPI_Start or MPI_Startall.
+// A call that begins a message gives its request a number. The call that completes it (MPI_Wait,
+// MPI_Testsome, ...) reports the number again when it ends, and for a receive sender, tag and
+// bytes. A test that completes nothing makes no range. A persistent request begins a message each
+// time it is started: a range such as `MPI_Start (MPI_Send_init)` inside that of MPI_Start or
+// MPI_Startall.
 #include "inject/mpi/run.hpp"
 
 #define SHOWN extern "C" __attribute__((visibility("default")))
@@ -113,8 +112,8 @@ IN_C(5, Testany, testany, Act::kTest, "nRifS")
 IN_C(5, Testsome, testsome, Act::kTest, "nRkxS")
 IN_C(1, Request_free, request_free, Act::kFree, "R")
 
-// Collectives. The bytes are those of one rank's message, as nccl-tests counts them for each
-// operation; of those with a size for each rank nobody says.
+// Collectives. The bytes are those of one rank's message, counted for each operation as nccl-tests
+// does. They are unknown for operations with a size for each rank.
 #define BOTH(n, more, name, lower, roles)   \
   COUNTS(n, name, lower, Act::kCall, roles) \
   COUNTS(more, I##lower, i##lower, Act::kBegin, roles "R")
@@ -127,8 +126,8 @@ BOTH(6, 7, Reduce_scatter_block, reduce_scatter_block, "--nt-c")
 BOTH(6, 7, Reduce_scatter, reduce_scatter, "-----c")
 BOTH(6, 7, Scan, scan, "--nt-c")
 BOTH(6, 7, Exscan, exscan, "--nt-c")
-BOTH(7, 8, Allgather, allgather,
-     "----ntc")  // what arrives from each: the sender's count may be MPI_IN_PLACE's
+// The received count: with MPI_IN_PLACE, the sender's is ignored.
+BOTH(7, 8, Allgather, allgather, "----ntc")
 BOTH(7, 8, Alltoall, alltoall, "----ntc")
 BOTH(8, 9, Gather, gather, "Int-NTpc")
 BOTH(8, 9, Scatter, scatter, "-NTIntpc")
@@ -143,7 +142,7 @@ BOTH(7, 8, Neighbor_alltoall, neighbor_alltoall, "-nt---c")
 BOTH(9, 10, Neighbor_alltoallv, neighbor_alltoallv, "--------c")
 BOTH(9, 10, Neighbor_alltoallw, neighbor_alltoallw, "--------c")
 
-// One-sided calls. What is of a window counts as of a communicator of its own.
+// One-sided calls. A window counts as a communicator of its own.
 COUNTS(6, Win_create, win_create, Act::kCall, "----cW")
 COUNTS(6, Win_allocate, win_allocate, Act::kCall, "---c-W")
 COUNTS(6, Win_allocate_shared, win_allocate_shared, Act::kCall, "---c-W")
@@ -172,7 +171,7 @@ ONE_SIDED(12, 13, Get_accumulate, get_accumulate, "-nt---p----w")
 IN_C(7, Fetch_and_op, fetch_and_op, Act::kCall, "--tp--w")
 IN_C(7, Compare_and_swap, compare_and_swap, Act::kCall, "---tp-w")
 
-// Communicators that come of others.
+// Calls that make a communicator from another.
 IN_C(2, Comm_dup, comm_dup, Act::kCall, "cC")
 IN_C(3, Comm_dup_with_info, comm_dup_with_info, Act::kCall, "c-C")
 IN_C(3, Comm_idup, comm_idup, Act::kBegin, "cCR")

@@ -1,5 +1,5 @@
-// What is known of handles: of requests under way, of communicators and windows. As many as there
-// are; a lock for each of 64 shares is held for a few instructions.
+// Maps handles (of active requests, communicators and windows) to values. Grows as needed. There
+// are 64 shares, each with a lock that is held for a few instructions.
 #pragma once
 
 #include <atomic>
@@ -13,40 +13,40 @@ namespace rangescope::inject::mpi {
 template <typename Value>
 class Handles {
  public:
-  /// In the place of what was known. False without memory.
+  /// Replaces the value of a handle. False without memory.
   bool put(Word handle, const Value& value) {
-    auto* const made = static_cast<Node*>(std::malloc(sizeof(Node)));
-    if (made == nullptr) return false;
+    void* const memory = std::malloc(sizeof(Node));
+    if (memory == nullptr) return false;
     (void)take(handle);
     Share& share = share_of(handle);
     const Held held(share);
-    share.first = new (made) Node{handle, value, share.first};
+    share.first = new (memory) Node{handle, value, share.first};
     return true;
   }
-  /// Removes it; `Value{}` where nothing is known.
+  /// Removes and returns the value of a handle; `Value{}` if there is none.
   Value take(Word handle) {
     Share& share = share_of(handle);
-    Node* found = nullptr;
+    Node* node = nullptr;
     {
       const Held held(share);
-      Node** at = &share.first;
-      while (*at != nullptr && (*at)->handle != handle) at = &(*at)->next;
-      found = *at;
-      if (found != nullptr) *at = found->next;
+      Node** link = &share.first;
+      while (*link != nullptr && (*link)->handle != handle) link = &(*link)->next;
+      node = *link;
+      if (node != nullptr) *link = node->next;
     }
-    if (found == nullptr) return Value{};
-    const Value value = found->value;
-    std::free(found);
+    if (node == nullptr) return Value{};
+    const Value value = node->value;
+    std::free(node);
     return value;
   }
-  /// Calls `use` with what is known. False where that is nothing.
+  /// Calls `use` with the value of a handle. False if there is none.
   template <typename Use>
   bool with(Word handle, Use use) {
     Share& share = share_of(handle);
     const Held held(share);
-    for (Node* at = share.first; at != nullptr; at = at->next) {
-      if (at->handle != handle) continue;
-      use(at->value);
+    for (Node* node = share.first; node != nullptr; node = node->next) {
+      if (node->handle != handle) continue;
+      use(node->value);
       return true;
     }
     return false;

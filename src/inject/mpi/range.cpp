@@ -5,14 +5,17 @@
 namespace rangescope::inject::mpi {
 namespace {
 
-constexpr std::uint64_t kFirstSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1,
-                        kBytes = kFirstSchema + kSaysAll, kCame = kBytes + 1, kCameToo = kBytes + 2,
-                        kCompletion = kBytes + 3;
-constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64,
-                        kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
+// Ids of payload schemas: one for each combination of `Says`, and those of pops.
+constexpr std::uint64_t kFirstSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 1;
+constexpr std::uint64_t kBytes = kFirstSchema + kSaysAll;
+constexpr std::uint64_t kSender = kBytes + 1;
+constexpr std::uint64_t kSenderOfExchange = kBytes + 2;
+constexpr std::uint64_t kCompletion = kBytes + 3;
+constexpr std::uint64_t kSize = NVTX_PAYLOAD_ENTRY_TYPE_UINT64;
+constexpr std::uint64_t kNumber = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
 
-// An entry's offset of 0 means "behind the entry before" but for the first: what lies at 0 comes
-// first.
+// An offset of 0 means "after the previous entry", except in the first entry. So the entry at
+// offset 0 has to be the first.
 class Schema {
  public:
   void add(const char* name, std::uint64_t type, std::size_t offset) {
@@ -38,8 +41,12 @@ class Schema {
 };
 
 void add_schemas(nvtxDomainHandle_t domain) {
-  static Schema begun[kSaysAll], bytes, came, came_too,
-      completion;  // NVTX may keep what it is given
+  // Static, because NVTX may keep pointers to the entries.
+  static Schema begun[kSaysAll];
+  static Schema bytes;
+  static Schema sender;
+  static Schema sender_of_exchange;
+  static Schema completion;
   for (std::uint8_t says = 0; says < kSaysAll; ++says) {
     Schema& schema = begun[says];
     schema.add("MPI communicator ID", kSize, offsetof(Begun, communicator));
@@ -53,12 +60,12 @@ void add_schemas(nvtxDomainHandle_t domain) {
   }
   bytes.add("Message size [bytes]", kSize, 0);
   bytes.finish(domain, kBytes, 8);
-  came.add("Peer rank", kNumber, 0);
-  came.add("Tag", kNumber, 4);
-  came.finish(domain, kCame, 8);
-  came_too.add("Source rank", kNumber, 0);
-  came_too.add("Source tag", kNumber, 4);
-  came_too.finish(domain, kCameToo, 8);
+  sender.add("Peer rank", kNumber, 0);
+  sender.add("Tag", kNumber, 4);
+  sender.finish(domain, kSender, 8);
+  sender_of_exchange.add("Source rank", kNumber, 0);
+  sender_of_exchange.add("Source tag", kNumber, 4);
+  sender_of_exchange.finish(domain, kSenderOfExchange, 8);
   completion.add("Completed request", kSize, 0);
   completion.add("Message size [bytes]", kSize, offsetof(Completion, bytes));
   completion.add("Source rank", kNumber, offsetof(Completion, source));
@@ -70,9 +77,9 @@ void add_schemas(nvtxDomainHandle_t domain) {
 
 nvtxDomainHandle_t domain() {
   static const nvtxDomainHandle_t handle = [] {
-    const nvtxDomainHandle_t made = nvtxDomainCreateA("MPI");
-    add_schemas(made);
-    return made;
+    const nvtxDomainHandle_t created = nvtxDomainCreateA("MPI");
+    add_schemas(created);
+    return created;
   }();
   return handle;
 }
@@ -82,13 +89,14 @@ nvtxPayloadData_t payload_of(const Completion& completion) {
 }
 
 Range::Range(nvtxStringHandle_t name, Word comm, std::uint8_t says, Begun begun) {
-  const Communicator known = communicator_of(comm);
-  if (known.id == 0) {
+  const Communicator communicator = communicator_of(comm);
+  if (communicator.id == 0) {
     push(name, nullptr);
     return;
   }
-  begun.communicator = known.id;
-  begun.self = self_ = known.self;
+  self_ = communicator.self;
+  begun.communicator = communicator.id;
+  begun.self = communicator.self;
   const nvtxPayloadData_t data{kFirstSchema + says, sizeof begun, &begun};
   push(name, &data);
 }
@@ -106,10 +114,10 @@ void Range::bytes(std::uint64_t bytes) {
   own_[count_++] = {kBytes, sizeof bytes_, &bytes_};
 }
 
-void Range::came(int source, int tag, bool exchange) {
+void Range::received_from(int source, int tag, bool exchange) {
   if (!is_followed()) return;
-  came_ = {source, tag};
-  own_[count_++] = {exchange ? kCameToo : kCame, sizeof came_, &came_};
+  sender_ = {source, tag};
+  own_[count_++] = {exchange ? kSenderOfExchange : kSender, sizeof sender_, &sender_};
 }
 
 void Range::push(nvtxStringHandle_t name, const nvtxPayloadData_t* data) {

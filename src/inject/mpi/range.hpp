@@ -1,6 +1,6 @@
-// A call as an NVTX range of domain `MPI`. Its push says where it stands (communicator or window,
-// peer, tag), its pop what came of it, once MPI has accepted all arguments: bytes, where a message
-// came from, what requests were completed.
+// A call as an NVTX range of domain `MPI`. The payload of its push has communicator or window, peer
+// and tag. The payload of its pop has the outcome, if MPI has accepted all arguments: bytes, the
+// sender of a message, the completed requests.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -17,7 +17,7 @@ namespace rangescope::inject::mpi {
 
 inline constexpr std::uint64_t kUnknownBytes = ~std::uint64_t{0};
 
-/// What a call says as it begins. Which fields of it count, `Says` tells.
+/// The payload of a push. `Says` tells which fields are valid.
 struct Begun {
   std::uint64_t communicator, request;
   std::int32_t peer, tag, self, source, source_tag, unused;
@@ -39,7 +39,7 @@ struct Completion {
 class Range {
  public:
   explicit Range(nvtxStringHandle_t name) { push(name, nullptr); }
-  /// `begun`: all but the communicator's id and the own rank in it, which are those of `comm`.
+  /// `begun`: everything except the id of the communicator `comm` and the own rank in it.
   Range(nvtxStringHandle_t name, Word comm, std::uint8_t says, Begun begun);
   ~Range();
   Range& operator=(Range&&) = delete;
@@ -48,8 +48,8 @@ class Range {
   /// Own rank in the communicator.
   [[nodiscard]] int self() const { return self_; }
   void bytes(std::uint64_t bytes);
-  /// Of a receive: from where, and with which tag.
-  void came(int source, int tag, bool exchange);
+  /// `exchange`: the call also sends, and its peer is the receiver.
+  void received_from(int source, int tag, bool exchange);
   /// `data` must outlive the range.
   void completed(const nvtxPayloadData_t* data, std::size_t count) {
     data_ = data;
@@ -62,7 +62,7 @@ class Range {
   std::uint64_t bytes_ = 0;
   struct {
     std::int32_t source, tag;
-  } came_{};
+  } sender_{};
   nvtxPayloadData_t own_[2];
   const nvtxPayloadData_t* data_ = own_;
   std::size_t count_ = 0;

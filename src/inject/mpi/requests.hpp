@@ -1,4 +1,4 @@
-// Messages under way: what began each request, until a call completes it.
+// Active requests: the message that each began, until a call completes it.
 #pragma once
 
 #include <cstddef>
@@ -15,51 +15,62 @@ struct Posted {
   std::uint64_t bytes = 0;
   std::int32_t peer = -2, tag = 0;
   bool receives = false;
-  nvtxStringHandle_t start =
-      nullptr;  ///< of a persistent one: the name of its ranges. Its number is 0 until it starts
+  /// Of a persistent request: the name of its ranges. Its number is 0 until it starts.
+  nvtxStringHandle_t start = nullptr;
   Word comm = 0;
 };
 
 [[nodiscard]] std::uint64_t next_number();
 
 /// By the handles of requests, and of messages that were probed.
-extern Handles<Posted> under_way;
-/// Unless its request stands for many.
+extern Handles<Posted> active_requests;
+/// Stores a request, unless other requests may have the same handle.
 void put(Word request, const Posted& posted);
 
-/// The requests of a call that completes some. What began them is taken before the call, since a
-/// handle may be used again as soon as its request is complete, and put back where it is not.
+/// The requests of a call that completes some. They are removed before the call, because a handle
+/// may be used again as soon as its request is complete. Those that are not complete are put back.
 class Completing {
  public:
   explicit Completing(const Arguments& arguments);
   ~Completing();
   Completing& operator=(Completing&&) = delete;
 
-  /// After the call. A request is complete when its handle is gone, a persistent one when MPI names
-  /// it.
+  /// Call it after the call. A request is complete if its handle has been cleared, a persistent one
+  /// if MPI names it.
   void done(bool accepted);
   [[nodiscard]] bool any() const { return complete_ > 0; }
-  void tell(Range& range) const { range.completed(data_, complete_); }
+  void attach_to(Range& range) const { range.completed(data_, complete_); }
 
  private:
-  static constexpr std::size_t kFew = 8, kMost = 1 << 16, kStatus = 24;
-  struct Room {
-    Word raw, handle;
+  static constexpr std::size_t kFew = 8;  ///< with so many no memory is allocated
+  static constexpr std::size_t kMost = 1 << 16;
+  static constexpr std::size_t kStatusBytes = 24;
+  struct Request {
+    Word raw;  ///< the handle before the call, as it is in memory
+    Word handle;
     Posted posted;
     Completion completion;
   };
 
-  [[nodiscard]] Word raw(std::size_t place) const;
-  void add(Room& one, const char* status);
+  /// Handle `index` as it is in memory now.
+  [[nodiscard]] Word raw_handle(std::size_t index) const;
+  /// The number of requests that MPI names as complete, after a call that it has accepted.
+  [[nodiscard]] int named_by_mpi() const;
+  /// The request that MPI names as the n-th; negative for none.
+  [[nodiscard]] int index_of_named(int n) const;
+  void add_named();
+  void add(Request& request, const char* status);
+
   const Arguments& arguments_;
   char* statuses_ = nullptr;
-  std::size_t count_ = 0, complete_ = 0;
-  Room few_[kFew];
-  char few_statuses_[kFew * kStatus];
+  std::size_t count_ = 0;
+  std::size_t complete_ = 0;
+  Request few_requests_[kFew];
+  char few_statuses_[kFew * kStatusBytes];
   nvtxPayloadData_t few_data_[kFew];
-  Room* rooms_ = few_;
+  Request* requests_ = few_requests_;
   nvtxPayloadData_t* data_ = few_data_;
-  char* own_ = few_statuses_;
+  char* own_statuses_ = few_statuses_;
 };
 
 }  // namespace rangescope::inject::mpi

@@ -1,4 +1,4 @@
-// A call of the program's, on its way through to the MPI library.
+// Forwards a call of the program to the MPI library, within a range.
 #pragma once
 
 #include <utility>
@@ -9,7 +9,7 @@ namespace rangescope::inject::mpi {
 
 using Invoke = int (*)(void* real, Word* words);
 
-/// What MPI answered; in Fortran that is in the last argument, behind those that roles count.
+/// MPI's result; in Fortran that is in the last argument, after those that have roles.
 int run(Function& function, Language language, Word* words, int count, Invoke invoke,
         const void* caller);
 

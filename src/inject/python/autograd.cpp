@@ -10,15 +10,16 @@ namespace {
 
 using wire::gpu::MadeBy;
 
-// Of torch::autograd::Node, behind the pointer to its functions and its references; both kinds are
-// 16 bytes: std::enable_shared_from_this, and a count with what follows it.
-constexpr std::size_t kShared = 24, kIntrusive = 16;
+// Offset of the numbers in torch::autograd::Node: after the pointer to its virtual functions and
+// its references, which are std::enable_shared_from_this or an intrusive count.
+constexpr std::size_t kShared = 24;
+constexpr std::size_t kIntrusive = 16;
 struct Numbers {
   std::uint64_t sequence, depth, flags, thread;
 };
 
-constexpr std::uint64_t kMostNumbers = std::uint64_t{1}
-                                       << 48;  // AccumulateGrad has the largest there is: none
+// AccumulateGrad has the largest sequence number there is, which means none.
+constexpr std::uint64_t kMostNumbers = std::uint64_t{1} << 48;
 
 int find_library(dl_phdr_info* info, std::size_t, void* into) {
   if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libtorch_cpu.so") == nullptr)
@@ -28,8 +29,9 @@ int find_library(dl_phdr_info* info, std::size_t, void* into) {
 }
 
 MadeBy made_by(std::uint64_t sequence, std::uint64_t thread, MadeBy::What what) {
-  return {sequence < kMostNumbers ? static_cast<std::uint32_t>(sequence) : MadeBy::kNoNumber,
-          static_cast<std::uint16_t>(thread), what};
+  const bool has_number = sequence < kMostNumbers;
+  const auto number = has_number ? static_cast<std::uint32_t>(sequence) : MadeBy::kNoNumber;
+  return {number, static_cast<std::uint16_t>(thread), what};
 }
 
 }  // namespace
@@ -43,8 +45,8 @@ bool Autograd::find() {
   peek_ = reinterpret_cast<std::uint64_t (*)()>(dlsym(library, "_ZN2at15sequence_number4peekEv"));
   thread_ = reinterpret_cast<std::uint64_t (*)()>(
       dlsym(library, "_ZN2at14RecordFunction15currentThreadIdEv"));
-  shared_ = dlsym(library, "_ZN5torch8autograd10deleteNodeEPNS0_4NodeE") !=
-            nullptr;  // std::shared_ptr's deleter
+  const void* deleter_of_shared_ptr = dlsym(library, "_ZN5torch8autograd10deleteNodeEPNS0_4NodeE");
+  shared_ = deleter_of_shared_ptr != nullptr;
   if (peek_ == nullptr || thread_ == nullptr) return false;
   current_ =
       reinterpret_cast<Reference (*)()>(dlsym(library, "_ZN5torch8autograd16get_current_nodeEv"));
@@ -56,11 +58,10 @@ MadeBy Autograd::here(bool in_module) const {
   const Reference node = current_();
   Numbers function{};
   if (node.function != nullptr) {
-    std::memcpy(&function,
-                static_cast<const char*>(node.function) + (shared_ ? kShared : kIntrusive),
-                sizeof function);
-    // The reference is given back. The engine's own keep it from being the last but one, at which
-    // PyTorch acts.
+    const std::size_t offset = shared_ ? kShared : kIntrusive;
+    std::memcpy(&function, static_cast<const char*>(node.function) + offset, sizeof function);
+    // Releases the reference. The engine holds two itself, so the count does not reach the value at
+    // which PyTorch acts.
     if (shared_)
       __atomic_fetch_sub(static_cast<std::int32_t*>(node.count) + 2, 1, __ATOMIC_ACQ_REL);
     else
@@ -69,9 +70,9 @@ MadeBy Autograd::here(bool in_module) const {
   }
   const std::uint64_t next = peek_();
   if (next == 0 && node.function == nullptr) return {};
-  MadeBy made = made_by(next != 0 ? next - 1 : kMostNumbers, thread_(), MadeBy::kOperator);
-  made.evaluates = node.function != nullptr ? 1 : 0;
-  return made;
+  MadeBy origin = made_by(next != 0 ? next - 1 : kMostNumbers, thread_(), MadeBy::kOperator);
+  origin.evaluates = node.function != nullptr ? 1 : 0;
+  return origin;
 }
 
 }  // namespace rangescope::inject::python

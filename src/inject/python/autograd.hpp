@@ -1,12 +1,12 @@
-// Which operator of PyTorch made what a thread launches: by the sequence number that autograd gives
-// to each operator of the forward pass, and to the function that it leaves for the backward pass
-// (torch/csrc/autograd/function.h). To be asked on the launching thread. Two functions that PyTorch
-// exports are called; they read variables of the thread.
+// Which operator of PyTorch a launch belongs to: by the sequence number that autograd gives to each
+// operator of the forward pass, and to its function in the backward pass
+// (torch/csrc/autograd/function.h). Call it on the launching thread. It calls functions that
+// PyTorch exports and that only read variables of the thread.
 //
-// torch::autograd::get_current_node() is the function that the thread evaluates, counted as
-// referenced as long as it is asked: the engine holds two references meanwhile, so that the last
-// one is never ours. PyTorch 1.11 to 2.14; how a function is referenced (std::shared_ptr,
-// since 2.13 c10::intrusive_ptr) shows in an exported name.
+// torch::autograd::get_current_node() returns the function that the thread evaluates, with a
+// reference. The engine holds two references itself, so ours is never the last one. PyTorch 1.11 to
+// 2.14; an exported name tells how a function is referenced (std::shared_ptr, since 2.13
+// c10::intrusive_ptr).
 //
 // Cost: 4 ns a launch of the forward pass, 20 ns in the backward pass.
 #pragma once
@@ -19,15 +19,15 @@ namespace rangescope::inject::python {
 
 class Autograd {
  public:
-  /// False where PyTorch is not loaded, or is one that does not say it.
+  /// False if PyTorch is not loaded, or does not export these functions.
   bool find();
-  /// Of this thread now. `in_module`: Python calls a module, also below a function of the backward
-  /// pass: what is launched is a forward pass (of a part that was not kept).
+  /// The operator that this thread runs now. `in_module`: Python calls a module. If that happens in
+  /// a function of the backward pass, the launch belongs to a forward pass (recomputation).
   [[nodiscard]] wire::gpu::MadeBy here(bool in_module) const;
 
  private:
-  /// A function that is referenced. Like PyTorch's own it has a destructor, so that the ABI returns
-  /// it in memory.
+  /// A reference to a function. It has a destructor, like PyTorch's own type, so that the ABI
+  /// returns it in memory.
   struct Reference {
     Reference& operator=(Reference&&) = delete;
     ~Reference() {}

@@ -9,25 +9,32 @@
 namespace rangescope::inject::python {
 namespace {
 
-// Of a type, behind its header: all versions of 3.9 to 3.15 have the same.
-constexpr std::uint32_t kTypeName = 8, kTypeSize = 16, kTypeFlags = 152, kTypeDictionary = 272;
-constexpr std::uint64_t kInlineValues = 1 << 2, kManagedDictionary = 1 << 4, kNumber = 1 << 24,
-                        kIsDictionary = 1 << 29;
-constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16,
-                                         888 - 16};  // 3.11 to 3.15
+// Offsets in a type, after its header. They are the same in 3.9 to 3.15.
+constexpr std::uint32_t kTypeName = 8;
+constexpr std::uint32_t kTypeSize = 16;
+constexpr std::uint32_t kTypeFlags = 152;
+constexpr std::uint32_t kTypeDictionary = 272;
+// Flags of a type.
+constexpr std::uint64_t kInlineValues = 1 << 2;
+constexpr std::uint64_t kManagedDictionary = 1 << 4;
+constexpr std::uint64_t kNumber = 1 << 24;
+constexpr std::uint64_t kIsDictionary = 1 << 29;
+// Offset of a type's cached keys in 3.11 to 3.15.
+constexpr std::uint32_t kCachedKeys[] = {872 - 16, 880 - 16, 880 - 16, 880 - 16, 888 - 16};
 
 }  // namespace
 
 void* library_of_python() {
   if (dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState") != nullptr) return RTLD_DEFAULT;
   static char path[4096];
-  const auto look = [](dl_phdr_info* info, std::size_t, void*) {
+  const auto set_path = [](dl_phdr_info* info, std::size_t, void*) {
     if (info->dlpi_name == nullptr || std::strstr(info->dlpi_name, "/libpython3") == nullptr)
       return 0;
     std::strncpy(path, info->dlpi_name, sizeof path - 1);
     return 1;
   };
-  return dl_iterate_phdr(look, nullptr) != 0 ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  if (dl_iterate_phdr(set_path, nullptr) == 0) return nullptr;
+  return dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 bool Interpreter::find(const OwnMemory& memory, const char*& why) {
@@ -45,9 +52,9 @@ bool Interpreter::find(const OwnMemory& memory, const char*& why) {
   cell_type = address("PyCell_Type");
   text_type = address("PyUnicode_Type");
   why = "there is no Python";
-  if (version == nullptr || this_thread == nullptr || finalizing == nullptr || runtime == 0 ||
-      code_type == 0 || cell_type == 0)
-    return false;
+  const bool has_functions = version != nullptr && this_thread != nullptr && finalizing != nullptr;
+  const bool has_objects = runtime != 0 && code_type != 0 && cell_type != 0;
+  if (!has_functions || !has_objects) return false;
   const char* text = version();
   why = "this Python is not known";
   if (std::strncmp(text, "3.", 2) != 0) return false;
@@ -77,8 +84,9 @@ bool Interpreter::text(const OwnMemory& memory, std::uint64_t object, char* into
   std::memcpy(&type, head + fields.type, sizeof type);
   std::memcpy(&length, head + fields.length, sizeof length);
   std::memcpy(&state, head + fields.state, sizeof state);
-  const bool compact_ascii = (state >> fields.kind & 0x1f) == (1 | 1 << 3 | 1 << 4);  // a byte each
-  if (type != text_type || !compact_ascii || length >= most) return false;
+  constexpr std::uint32_t kCompactAscii = 1 | 1 << 3 | 1 << 4;  // a byte for each character
+  const bool is_ascii = (state >> fields.kind & 0x1f) == kCompactAscii;
+  if (type != text_type || !is_ascii || length >= most) return false;
   into[length] = '\0';
   return length == 0 || memory.copy(object + fields.ascii, into, length);
 }
@@ -103,9 +111,10 @@ bool Interpreter::flags_of(const OwnMemory& memory, std::uint64_t object, std::u
 std::uint64_t Interpreter::dictionary_place(const OwnMemory& memory, std::uint64_t object) const {
   std::uint64_t type = 0, flags = 0;
   if (!flags_of(memory, object, type, flags)) return 0;
-  if (minor >= 11 && (flags & kManagedDictionary) != 0)
-    return object -
-           (header() > 16 ? 8 : 24);  // builds without a lock of all threads have another header
+  if (minor >= 11 && (flags & kManagedDictionary) != 0) {
+    const bool is_free_threaded = header() > 16;
+    return object - (is_free_threaded ? 8 : 24);
+  }
   std::int64_t offset = 0;
   if (!memory.copy(type + header() + kTypeDictionary, &offset, sizeof offset) || offset <= 0)
     return 0;
@@ -116,8 +125,8 @@ std::uint64_t Interpreter::attributes(const OwnMemory& memory, std::uint64_t obj
   std::uint64_t dictionary = 0;
   const std::uint64_t place = dictionary_place(memory, object);
   if (place == 0 || !memory.copy(place, &dictionary, sizeof dictionary)) return 0;
-  return (dictionary & 7) == 0 ? dictionary
-                               : 0;  // 3.12 tags attributes that have no dictionary yet
+  const bool is_tagged = (dictionary & 7) != 0;  // 3.12, if there is no dictionary yet
+  return is_tagged ? 0 : dictionary;
 }
 
 bool Interpreter::inline_attributes(const OwnMemory& memory, std::uint64_t object,
@@ -127,17 +136,16 @@ bool Interpreter::inline_attributes(const OwnMemory& memory, std::uint64_t objec
     return false;
   if (!memory.copy(type + header() + kCachedKeys[minor - 11], &keys, sizeof keys) || keys == 0)
     return false;
-  if (minor >= 13) {  // they follow the instance
+  if (minor >= 13) {  // the values are after the instance
     std::uint8_t valid = 0;
-    if ((flags & kInlineValues) == 0 ||
-        !memory.copy(type + header() + kTypeSize, &size, sizeof size))
-      return false;
+    if ((flags & kInlineValues) == 0) return false;
+    if (!memory.copy(type + header() + kTypeSize, &size, sizeof size)) return false;
     values = object + (size & 0xffffffff);
     return memory.copy(values + 3, &valid, sizeof valid) && valid == 1;
   }
-  if (!memory.copy(object - (minor == 11 ? 32 : 24), &values, sizeof values) || values == 0)
-    return false;
-  values += values & 1;  // tagged by 3.12
+  const std::uint64_t pointer = object - (minor == 11 ? 32 : 24);
+  if (!memory.copy(pointer, &values, sizeof values) || values == 0) return false;
+  values += values & 1;  // 3.12 tags the pointer
   return true;
 }
 
@@ -146,10 +154,16 @@ bool Interpreter::number(const OwnMemory& memory, std::uint64_t object,
   std::uint64_t type = 0, flags = 0, size = 0;
   if (!flags_of(memory, object, type, flags) || (flags & kNumber) == 0) return false;
   if (!memory.copy(object + header(), &size, sizeof size)) return false;
-  const std::uint64_t digits = minor >= 12 ? size >> 3 : size, sign = minor >= 12 ? size & 3 : 0;
+  std::uint64_t digits = size;
+  std::uint64_t sign = 0;
+  if (minor >= 12) {
+    digits = size >> 3;
+    sign = size & 3;
+  }
   value = 0;
-  return digits == 0 ||
-         (digits == 1 && sign == 0 && memory.copy(object + header() + 8, &value, sizeof value));
+  if (digits == 0) return true;
+  if (digits != 1 || sign != 0) return false;
+  return memory.copy(object + header() + 8, &value, sizeof value);
 }
 
 bool Interpreter::is_dictionary(const OwnMemory& memory, std::uint64_t object) const {
@@ -163,9 +177,12 @@ Items::~Items() {
 
 bool Items::read(std::uint64_t dictionary) {
   count_ = 0;
-  std::uint64_t both[2];  // keys, values
-  return memory_.copy(dictionary + python_.header() + 16, both, sizeof both) &&
-         read(both[0], both[1]);
+  struct {
+    std::uint64_t keys;
+    std::uint64_t values;
+  } tables;
+  if (!memory_.copy(dictionary + python_.header() + 16, &tables, sizeof tables)) return false;
+  return read(tables.keys, tables.values);
 }
 
 bool Items::read_attributes(std::uint64_t object) {
@@ -175,6 +192,16 @@ bool Items::read_attributes(std::uint64_t object) {
     return read(dictionary);
   return python_.inline_attributes(memory_, object, keys, values) && read(keys, values);
 }
+
+namespace {
+
+/// Bytes of an index into that many slots, before 3.11.
+std::uint64_t index_bytes(std::uint64_t slots) {
+  if (slots <= 0xff) return 1;
+  return slots <= 0xffff ? 2 : 4;
+}
+
+}  // namespace
 
 bool Items::read(std::uint64_t keys, std::uint64_t values) {
   struct {
@@ -191,7 +218,7 @@ bool Items::read(std::uint64_t keys, std::uint64_t values) {
     begin = keys + 32;
   } else {
     if (head.sizes > 1 << 20) return false;
-    indices = head.sizes * (head.sizes <= 0xff ? 1 : head.sizes <= 0xffff ? 2 : 4);
+    indices = head.sizes * index_bytes(head.sizes);
     count_ = head.count;
     stride_ = 3;
     begin = keys + 40;
@@ -201,13 +228,7 @@ bool Items::read(std::uint64_t keys, std::uint64_t values) {
   if (count > kMost) return false;
   split_ = values != 0;
   entries_ = begin + indices;
-  const std::size_t words = count * (stride_ + 1);
-  if (words > room_) {
-    std::free(words_);
-    words_ = static_cast<std::uint64_t*>(std::malloc(words * sizeof(std::uint64_t)));
-    room_ = words_ != nullptr ? words : 0;
-    if (words_ == nullptr) return false;
-  }
+  if (!reserve(count * (stride_ + 1))) return false;
   if (count == 0) return true;
   values_ = words_ + count * stride_;
   if (!memory_.copy(entries_, words_, count * stride_ * sizeof(std::uint64_t))) return false;
@@ -217,12 +238,23 @@ bool Items::read(std::uint64_t keys, std::uint64_t values) {
   return true;
 }
 
+bool Items::reserve(std::size_t words) {
+  if (words <= room_) return true;
+  std::free(words_);
+  words_ = static_cast<std::uint64_t*>(std::malloc(words * sizeof(std::uint64_t)));
+  room_ = words_ != nullptr ? words : 0;
+  return words_ != nullptr;
+}
+
 bool Items::item(std::size_t number, Item& into) const {
   if (number >= count_) return false;
-  const std::uint64_t* entry = words_ + number * stride_ + (stride_ - 2);
-  const std::uint64_t place = entries_ + (number * stride_ + (stride_ - 2)) * sizeof(std::uint64_t);
-  into = {entry[0], split_ ? values_[number] : entry[1], split_ ? 0 : place,
-          split_ ? values_at_ + number * sizeof(std::uint64_t) : place + 8};
+  const std::size_t key_index = number * stride_ + (stride_ - 2);
+  const std::uint64_t* entry = words_ + key_index;
+  const std::uint64_t place = entries_ + key_index * sizeof(std::uint64_t);
+  if (split_)
+    into = {entry[0], values_[number], 0, values_at_ + number * sizeof(std::uint64_t)};
+  else
+    into = {entry[0], entry[1], place, place + 8};
   return true;
 }
 

@@ -12,9 +12,9 @@
 namespace rangescope::inject::python {
 namespace {
 
-/// Run with `path`, `stacks` and `most` given, again and again until `outcome` is no "later": first
-/// it turns the recorder on, then it waits for a module to be called, to learn whose tensors are
-/// where. Names end in `_` where they live from run to run.
+/// Run with the variables `path`, `stacks` and `most`, repeatedly until `outcome` is not "later".
+/// First it turns the recorder on, then it waits until a module is called, to learn which module
+/// each tensor belongs to. Variables that are kept from run to run end in `_`.
 constexpr char kCode[] = R"python(
 def begin(path, stacks, most):
     import sys
@@ -187,15 +187,15 @@ const char* MemoryRecorder::start(const char* stream, bool stacks) {
   return wire::gpu::kMemoryWaits;
 }
 
-/// CUDA may be used by others long before PyTorch does: each try comes at twice as many calls.
+/// Other code may use CUDA long before PyTorch does: tries are made after 1, 2, 4, ... calls.
 void MemoryRecorder::ask() {
   const std::uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (call < next_try_.load(std::memory_order_relaxed)) return;
-  if (api_.is_initialized() == 0) return;  // it has ended, and may be gone
+  if (api_.is_initialized() == 0) return;  // Python has ended
   bool is_first = true;
   if (!wants_call_.compare_exchange_strong(is_first, false)) return;
   next_try_.store(call * 2, std::memory_order_relaxed);
-  if (api_.add_pending(run, this) != 0) wants_call_.store(true);  // too many wait: at a later call
+  if (api_.add_pending(run, this) != 0) wants_call_.store(true);  // the queue is full: try later
 }
 
 bool MemoryRecorder::set(const char* key, void* value) {
@@ -217,8 +217,8 @@ bool MemoryRecorder::prepare() {
   return code_ != nullptr;
 }
 
-/// On the main thread, between two instructions. What is raised goes on to the program, as it would
-/// have been raised there: KeyboardInterrupt, or no memory.
+/// On the main thread, between two instructions. An exception (KeyboardInterrupt, or no memory) is
+/// passed on to the program, where it would have been raised without us.
 int MemoryRecorder::run(void* self) {
   auto& recorder = *static_cast<MemoryRecorder*>(self);
   const Api& api = recorder.api_;
@@ -237,8 +237,8 @@ void MemoryRecorder::go_on(const char* outcome) {
   const bool is_later = std::strcmp(outcome, "later") == 0;
   const auto is = [outcome](const char* word) { return std::strcmp(outcome, word) == 0; };
   const bool is_recording = is(wire::gpu::kMemoryOn) || is(wire::gpu::kMemoryOfProgram);
-  if (!is_told_ && !is_later) {
-    is_told_ = true;
+  if (!is_reported_ && !is_later) {
+    is_reported_ = true;
     tell_(user_, outcome);
   }
   const bool has_more = is_recording || (is_later && ++tries_ < kMostTries);

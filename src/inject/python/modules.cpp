@@ -13,12 +13,28 @@
 #include "inject/python/compiled.hpp"
 
 namespace rangescope::inject::python {
+
+/// A call of a module or of a chosen function that the thread is in.
+struct Level {
+  std::uint64_t self = 0;       ///< the module; of a function, its code
+  std::uint64_t type = 0;       ///< of a function, its number; of compiled code, the instruction
+  std::uint64_t arguments = 0;  ///< of a function, the argument that distinguishes its calls
+  bool function = false;
+  bool compiled = false;    ///< a function of Inductor's
+  std::uint64_t place = 0;  ///< hash of the instructions in its call, down to the next level's
+};
+
 namespace {
 
-constexpr std::int64_t kTrust_ns =
-    1'000'000'000;  // pages, code and names are looked at again after it
-constexpr std::size_t kCodes = 1024, kFirstModules = 256, kMostModules = 1 << 15;
-constexpr std::size_t kMostSearched = 4096, kDeepest = 12, kMostReads = 20'000;
+constexpr std::int64_t kTrust_ns = 1'000'000'000;  // then pages, code and names are checked again
+constexpr std::size_t kCodes = 1024;
+constexpr std::size_t kFirstModules = 256;
+constexpr std::size_t kMostModules = 1 << 15;
+// Bounds of the search for a name.
+constexpr std::size_t kMostSearched = 4096;
+constexpr std::size_t kDeepest = 12;
+constexpr std::size_t kMostReads = 20'000;
+constexpr std::uint64_t kTags = 7;  // bits of a pointer that some releases use
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   const auto product =
@@ -26,79 +42,116 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-struct Level {
-  std::uint64_t
-      self = 0,
-      type = 0;  ///< of a function: its code, and its number; of compiled code: the instruction
-  std::uint64_t arguments = 0;  ///< of a function: the argument that its calls are told apart by
-  bool function = false;
-  bool compiled = false;    ///< a function, of Inductor
-  std::uint64_t place = 0;  ///< in its call, down to the next module's
-};
-
-// A module in a chain, by the chain around it and the object.
-struct Known {
+/// A module of a chain, identified by the chain around it and the object.
+struct ChainEntry {
   std::uint64_t self = 0, type = 0;
-  std::uint32_t around = 0, number = 0;  ///< number 0: free
+  std::uint32_t around = 0;
+  std::uint32_t number = 0;  ///< 0: the slot is free
   std::int64_t checked_ns = 0;
-  std::uint64_t key = 0, place = 0;  ///< the name, and where it stands with the object; 0: unnamed
-  std::uint64_t holder = 0;          ///< whose `_modules` that is
-  std::uint64_t kind = 0;            ///< hash of the type's or function's name
+  std::uint64_t key = 0;     ///< its name, a text of Python; 0: unnamed
+  std::uint64_t place = 0;   ///< address of name and object in a `_modules`
+  std::uint64_t holder = 0;  ///< the module that has this `_modules`
+  std::uint64_t kind = 0;    ///< hash of the type's or function's name
 };
 
+/// A level's call at the last launch.
 struct Call {
   std::uint32_t number = 0;
-  bool moved = false;  ///< it launched elsewhere than at `first` since
-  std::uint64_t arguments = 0, first = 0;
+  bool moved = false;  ///< it has launched at another place than `first`
+  std::uint64_t arguments = 0;
+  std::uint64_t first = 0;  ///< place of its first launch
 };
 
-// What an argument said, and the words that led there, each in memory that the ones before it keep.
-// While they are the same, so is the answer. From CPython 3.13 on, a dictionary has no number that
-// each change makes new: there the values of its first items are compared, since reading hundreds
-// at each launch would slow the program.
-struct Said {
+/// The number read from an argument, and the words that were read for it. Each word is in memory
+/// that the previous ones keep alive: as long as all are unchanged, the number is. From
+/// CPython 3.13 on, a dictionary has no version number. Then the values of its first items are
+/// compared: reading hundreds at each launch would slow the program.
+struct ArgumentCache {
   struct Link {
-    std::uint64_t at = 0, word = 0;
+    std::uint64_t address = 0;
+    std::uint64_t word = 0;
   };
   static constexpr std::size_t kMost = 24;
-  std::uint64_t object = 0, which = 0;
+  std::uint64_t object = 0;
+  std::uint64_t number = 0;
   std::size_t count = 0;
   Link links[kMost];
 };
+
+/// The text from the last dot on: the name of a function without what it is in.
+const char* unqualified(const char* name) {
+  const char* dot = std::strrchr(name, '.');
+  return dot != nullptr ? dot + 1 : name;
+}
+
+bool ends_with(const char* text, const char* suffix) {
+  const std::size_t text_bytes = std::strlen(text);
+  const std::size_t suffix_bytes = std::strlen(suffix);
+  return text_bytes >= suffix_bytes && std::strcmp(text + text_bytes - suffix_bytes, suffix) == 0;
+}
+
+bool is_module_call(const char* name) {
+  const bool is_qualified = std::strncmp(name, "Module.", 7) == 0;  // since 3.11
+  const char* function = is_qualified ? name + 7 : name;
+  return std::strcmp(function, "_call_impl") == 0 ||
+         std::strcmp(function, "_wrapped_call_impl") == 0;
+}
+
+bool may_be_compiled_call(const char* name) {
+  const char* function = unqualified(name);
+  return std::strcmp(function, "call") == 0 || std::strncmp(function, "partition_", 10) == 0;
+}
 
 }  // namespace
 
 struct Modules::Thread {
   explicit Thread(pid_t pid) : memory(pid) {}
   Thread& operator=(Thread&&) = delete;
-  ~Thread() { std::free(known); }
+  ~Thread() { std::free(entries); }
 
   static constexpr std::uint64_t kOther = 0, kModule = 1, kCompiled = 2, kFirstFunction = 3;
   struct Code {
     std::uint64_t address = 0, kind = kOther;
   };
 
-  bool frames(const Interpreter& python, const wire::Functions& functions, std::uint64_t state);
+  /// The frame of a walk, and what was read of it.
+  struct Frame {
+    std::uint64_t address, code, instruction;
+  };
+
+  bool read_frames(const Interpreter& python, const wire::Functions& functions,
+                   std::uint64_t state);
+  bool add_function(const wire::Functions& functions, const Interpreter& python, const Frame& frame,
+                    std::uint64_t kind);
+  bool add_compiled(const Frame& frame);
+  bool add_module(const Interpreter& python, const Frame& frame, std::uint64_t place,
+                  bool& has_module);
   std::uint64_t kind_of(const Interpreter& python, const wire::Functions& functions,
                         std::uint64_t code);
+  std::uint64_t read_kind(const Interpreter& python, const wire::Functions& functions,
+                          std::uint64_t code) const;
   bool name_of(const Interpreter& python, std::uint64_t code, char* function,
                std::size_t most) const;
   bool file_of(const Interpreter& python, std::uint64_t code, char* file, std::size_t most) const;
   std::uint32_t line_of(const Interpreter& python, std::uint64_t code,
                         std::uint64_t instruction) const;
-  Known* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
+  ChainEntry* slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type);
   bool grow();
   void forget_numbers() {
-    if (known != nullptr) std::memset(static_cast<void*>(known), 0, room * sizeof(Known));
+    if (entries != nullptr) std::memset(static_cast<void*>(entries), 0, room * sizeof(ChainEntry));
     used = open = 0;
   }
   bool children(const Interpreter& python, std::uint64_t object, Items& items, std::size_t& reads);
-  bool still(const Interpreter& python, const Known& one, std::uint64_t around);
-  std::uint64_t which_of(const Interpreter& python, std::uint64_t object, const char* name);
+  bool is_still_held(const Interpreter& python, const ChainEntry& entry, std::uint64_t around);
+  std::uint64_t argument_number(const Interpreter& python, std::uint64_t object,
+                                const char* attribute);
+  std::uint64_t read_argument(const Interpreter& python, std::uint64_t object,
+                              const char* attribute);
+  void remember_word(std::uint64_t address);
   std::uint64_t name_below(const Interpreter& python, std::uint64_t around, std::uint64_t self,
-                           char* name, std::size_t most, Known& made);
+                           char* name, std::size_t most, ChainEntry& entry);
 
-  /// What Python keeps where, and what lies there, is looked at again: from `now_ns` on.
+  /// Forgets which memory is readable and what code is; `now_ns` is the time of the next check.
   void distrust(std::int64_t now_ns) {
     memory.forget();
     std::memset(static_cast<void*>(codes), 0, sizeof codes);
@@ -107,27 +160,29 @@ struct Modules::Thread {
 
   OwnMemory memory;
   std::int64_t trusted_until_ns = 0;
-  std::int64_t names_since_ns = 0;  ///< names that were checked before it are checked again
-  bool without_python =
-      false;  ///< it had no thread state since: Python may have ended, and started again
-  std::uint32_t starts = 0;  ///< of the modules whose numbers it knows
+  std::int64_t names_since_ns = 0;  ///< names that were checked earlier are checked again
+  /// It launched without a thread state: Python may have ended, and started again.
+  bool without_python = false;
+  std::uint32_t starts = 0;  ///< Modules::starts_ when its numbers were defined
   Code codes[kCodes] = {};
   Level levels[kMostLevels];  ///< of the walk, the innermost first
   std::size_t depth = 0;
   Call calls[kMostLevels];  ///< of the last launch, the outermost first
   std::size_t open = 0;
-  Said said;
-  std::uint64_t modules_key = 0;  ///< the text "_modules", as it was found last
-  Known* known = nullptr;
+  ArgumentCache argument_cache;
+  std::uint64_t modules_key = 0;  ///< the text "_modules" that was found last
+  ChainEntry* entries = nullptr;
   std::size_t room = 0, used = 0;
 };
 
 bool Modules::Thread::name_of(const Interpreter& python, std::uint64_t code, char* function,
                               std::size_t most) const {
-  std::uint64_t type = 0, text = 0;
-  return memory.copy(code + python.fields.type, &type, sizeof type) && type == python.code_type &&
-         memory.copy(code + python.fields.name, &text, sizeof text) &&
-         python.text(memory, text, function, most);
+  std::uint64_t type = 0;
+  std::uint64_t text = 0;
+  if (!memory.copy(code + python.fields.type, &type, sizeof type)) return false;
+  if (type != python.code_type) return false;
+  if (!memory.copy(code + python.fields.name, &text, sizeof text)) return false;
+  return python.text(memory, text, function, most);
 }
 
 bool Modules::Thread::file_of(const Interpreter& python, std::uint64_t code, char* file,
@@ -142,135 +197,153 @@ std::uint32_t Modules::Thread::line_of(const Interpreter& python, std::uint64_t 
                                        std::uint64_t instruction) const {
   constexpr std::uint64_t kMostBytes = 1 << 22;
   const wire::cpython::Fields& fields = python.fields;
-  std::uint32_t first = 0;
-  std::uint64_t table = 0, size = 0;
+  std::uint32_t first_line = 0;
+  std::uint64_t table = 0;
+  std::uint64_t size = 0;
   if (fields.lines == 0 || instruction <= code + fields.bytes) return 0;
-  if (!memory.copy(code + fields.line, &first, sizeof first) ||
-      !memory.copy(code + fields.lines, &table, sizeof table) ||
-      !memory.copy(table + python.header(), &size, sizeof size) || size > kMostBytes)
-    return 0;
+  const bool has_table = memory.copy(code + fields.line, &first_line, sizeof first_line) &&
+                         memory.copy(code + fields.lines, &table, sizeof table) &&
+                         memory.copy(table + python.header(), &size, sizeof size);
+  if (!has_table || size > kMostBytes) return 0;
   auto* bytes = static_cast<char*>(std::malloc(size));
-  const bool read = bytes != nullptr && memory.copy(table + python.header() + 16, bytes, size);
-  const std::uint32_t line =
-      read ? wire::cpython::line_at({bytes, size}, first, instruction - code - fields.bytes) : 0;
+  const bool is_read = bytes != nullptr && memory.copy(table + python.header() + 16, bytes, size);
+  std::uint32_t line = 0;
+  if (is_read)
+    line = wire::cpython::line_at({bytes, size}, first_line, instruction - code - fields.bytes);
   std::free(bytes);
   return line;
 }
 
 std::uint64_t Modules::Thread::kind_of(const Interpreter& python, const wire::Functions& functions,
                                        std::uint64_t code) {
-  // Four places each: frames of one walk must not drive each other out.
+  // Sets of four entries, so that frames of one walk do not evict each other.
   Code* set = codes + (code * 0x9e3779b97f4a7c15ull >> 54 & (kCodes - 4));
   for (std::size_t i = 0; i < 4; ++i)
     if (set[i].address == code) return set[i].kind;
-  const auto look = [&]() -> std::uint64_t {
-    char name[256], file[4096];
-    if (!name_of(python, code, name, sizeof name)) return kOther;
-    const char* function =
-        std::strncmp(name, "Module.", 7) == 0 ? name + 7 : name;  // qualified since 3.11
-    const bool call = std::strcmp(function, "_call_impl") == 0 ||
-                      std::strcmp(function, "_wrapped_call_impl") == 0;
-    const char* plain = std::strrchr(name, '.') != nullptr ? std::strrchr(name, '.') + 1 : name;
-    const bool compiled =
-        std::strcmp(plain, "call") == 0 || std::strncmp(plain, "partition_", 10) == 0;
-    if (!call && !compiled && !functions.any()) return kOther;
-    if (!file_of(python, code, file, sizeof file)) return kOther;
-    constexpr char kFile[] = "torch/nn/modules/module.py";
-    const std::size_t bytes = std::strlen(file);
-    if (call && bytes >= sizeof kFile - 1 &&
-        std::strcmp(file + bytes - (sizeof kFile - 1), kFile) == 0)
-      return kModule;
-    if (compiled && is_compiled(file)) return kCompiled;
-    const std::size_t number = functions.find(file, name);
-    return number != 0 ? kFirstFunction + number : kOther;
-  };
-  const std::uint64_t kind = look();
+  const std::uint64_t kind = read_kind(python, functions, code);
   std::memmove(set + 1, set, 3 * sizeof *set);
   set[0] = {code, kind};
   return kind;
 }
 
-/// False where they contradict themselves, or are more than the bounds.
-bool Modules::Thread::frames(const Interpreter& python, const wire::Functions& functions,
-                             std::uint64_t state) {
+std::uint64_t Modules::Thread::read_kind(const Interpreter& python,
+                                         const wire::Functions& functions,
+                                         std::uint64_t code) const {
+  char name[256], file[4096];
+  if (!name_of(python, code, name, sizeof name)) return kOther;
+  const bool may_be_module = is_module_call(name);
+  const bool may_be_compiled = may_be_compiled_call(name);
+  if (!may_be_module && !may_be_compiled && !functions.any()) return kOther;
+  if (!file_of(python, code, file, sizeof file)) return kOther;
+  if (may_be_module && ends_with(file, "torch/nn/modules/module.py")) return kModule;
+  if (may_be_compiled && is_compiled(file)) return kCompiled;
+  const std::size_t number = functions.find(file, name);
+  return number != 0 ? kFirstFunction + number : kOther;
+}
+
+/// Sets the levels from the frames of a thread state. False if the frames are inconsistent, or
+/// exceed a bound.
+bool Modules::Thread::read_frames(const Interpreter& python, const wire::Functions& functions,
+                                  std::uint64_t state) {
   const wire::cpython::Fields& fields = python.fields;
   depth = 0;
-  std::uint64_t frame = 0, place = 0;
-  if (!memory.word(state + fields.frame, frame)) return false;
-  if (fields.through >= 0 && frame != 0 &&
-      !memory.word(frame + static_cast<std::uint64_t>(fields.through), frame))
+  std::uint64_t address = 0;
+  if (!memory.word(state + fields.frame, address)) return false;
+  const bool has_indirection = fields.through >= 0 && address != 0;
+  if (has_indirection &&
+      !memory.word(address + static_cast<std::uint64_t>(fields.through), address))
     return false;
-  const std::uint32_t position = python.position(), bytes = fields.locals + 16;
-  for (std::size_t left = kMostFrames; frame != 0; --left) {
-    if (left == 0 || !memory.holds(frame, bytes)) return false;
-    const auto word = [frame](std::uint32_t offset) { return load(frame + offset); };
-    const std::uint64_t code =
-        word(fields.code) & ~std::uint64_t{7};  // tagged since 3.14, as locals are
-    const std::uint64_t at = word(position);
-    const std::uint64_t here = fields.instruction != 0 ? at : code + (at & 0xffffffffu);
-    place = (place ^ here) * 0x9e3779b97f4a7c15ull;
+  const std::uint32_t position = python.position();
+  const std::uint32_t bytes = fields.locals + 16;
+  std::uint64_t place = 0;
+  for (std::size_t left = kMostFrames; address != 0; --left) {
+    if (left == 0 || !memory.holds(address, bytes)) return false;
+    Frame frame{address, load(address + fields.code) & ~kTags, load(address + position)};
+    if (fields.instruction == 0) frame.instruction = frame.code + (frame.instruction & 0xffffffffu);
+    place = (place ^ frame.instruction) * 0x9e3779b97f4a7c15ull;
     place ^= place >> 29;
-    const std::uint64_t kind = code != 0 ? kind_of(python, functions, code) : kOther;
+    const std::uint64_t kind = frame.code != 0 ? kind_of(python, functions, frame.code) : kOther;
+    const std::size_t depth_before = depth;
     if (kind >= kFirstFunction) {
-      // One that calls itself, or another of its name, is one call.
-      const bool same = depth > 0 && levels[depth - 1].type == kind &&
-                        (levels[depth - 1].self == code ||
-                         functions.name_of(kind - kFirstFunction, nullptr) != nullptr);
-      if (!same) {
-        if (depth == kMostLevels) return false;
-        std::uint64_t object = 0;
-        std::size_t argument = 0;
-        const char* attribute = nullptr;
-        if (functions.by_argument(kind - kFirstFunction, argument, attribute) &&
-            memory.word(frame + fields.locals + 8 * argument, object))
-          object &= ~std::uint64_t{7};
-        levels[depth++] = {code, kind,  object,
-                           true, false, here};  // its own: what it calls may be a loop
-        place = 0;
-      }
+      if (!add_function(functions, python, frame, kind)) return false;
+      if (depth > depth_before) place = 0;
     } else if (kind == kCompiled) {
-      // `call` has parts of a graph that CUDA graphs keep in functions of their own, partition_0:
-      // those launch.
-      if (depth == 0 || !levels[depth - 1].compiled) {
-        if (depth == kMostLevels) return false;
-        levels[depth++] = {code, here, 0, true, true, here};
-        place = 0;
-      }
+      if (!add_compiled(frame)) return false;
+      if (depth > depth_before) place = 0;
     } else if (kind == kModule) {
-      Level level;
-      std::uint64_t self = word(fields.locals) & ~std::uint64_t{7};
-      level.arguments = word(fields.locals + 8);
-      if (self != 0 && memory.word(self + fields.type, level.type) &&
-          level.type == python.cell_type) {
-        if (!memory.word(self + python.header(), self)) return false;
-        self &= ~std::uint64_t{7};
-      }
-      // Before 3.11 a variable that an inner function uses stands elsewhere; then
-      // _wrapped_call_impl has it.
-      if (self != 0) {
-        if (!memory.word(self + fields.type, level.type)) return false;
-        level.type &= ~std::uint64_t{7};
-        level.self = self;
-        level.place = place;
-        if (depth > 0 && levels[depth - 1].self == self) {
-          levels[depth - 1].arguments = level.arguments;  // _call_impl in _wrapped_call_impl
-        } else if (depth == kMostLevels) {
-          return false;
-        } else {
-          levels[depth++] = level;
-        }
-        place = 0;
-      }
+      bool has_module = false;
+      if (!add_module(python, frame, place, has_module)) return false;
+      if (has_module) place = 0;
     }
-    frame = word(fields.previous);
+    address = load(address + fields.previous);
   }
   return true;
 }
 
-Known* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type) {
+/// Adds a level for a chosen function, with its own instruction as place, because it may call
+/// others in a loop. One that calls itself, or another function of the same name, is one level.
+/// False without room.
+bool Modules::Thread::add_function(const wire::Functions& functions, const Interpreter& python,
+                                   const Frame& frame, std::uint64_t kind) {
+  const std::size_t function = kind - kFirstFunction;
+  if (depth > 0 && levels[depth - 1].type == kind) {
+    const bool is_recursive = levels[depth - 1].self == frame.code;
+    if (is_recursive || functions.name_of(function, nullptr) != nullptr) return true;
+  }
+  if (depth == kMostLevels) return false;
+  std::uint64_t object = 0;
+  std::size_t argument = 0;
+  const char* attribute = nullptr;
+  if (functions.by_argument(function, argument, attribute) &&
+      memory.word(frame.address + python.fields.locals + 8 * argument, object))
+    object &= ~kTags;
+  levels[depth++] = {frame.code, kind, object, true, false, frame.instruction};
+  return true;
+}
+
+/// Adds a level for compiled code, unless the function it calls is already one: `call` has parts of
+/// a graph in functions of their own, partition_0, which launch. False without room.
+bool Modules::Thread::add_compiled(const Frame& frame) {
+  if (depth > 0 && levels[depth - 1].compiled) return true;
+  if (depth == kMostLevels) return false;
+  levels[depth++] = {frame.code, frame.instruction, 0, true, true, frame.instruction};
+  return true;
+}
+
+/// Adds a level for a call of a module. Before 3.11 the frame of _call_impl may not contain the
+/// module, as a variable that an inner function uses is elsewhere; the one of _wrapped_call_impl
+/// does. False without room, or if memory is inconsistent.
+bool Modules::Thread::add_module(const Interpreter& python, const Frame& frame, std::uint64_t place,
+                                 bool& has_module) {
+  const wire::cpython::Fields& fields = python.fields;
+  Level level;
+  std::uint64_t self = load(frame.address + fields.locals) & ~kTags;
+  level.arguments = load(frame.address + fields.locals + 8);
+  const bool is_cell =
+      self != 0 && memory.word(self + fields.type, level.type) && level.type == python.cell_type;
+  if (is_cell) {
+    if (!memory.word(self + python.header(), self)) return false;
+    self &= ~kTags;
+  }
+  has_module = self != 0;
+  if (!has_module) return true;
+  if (!memory.word(self + fields.type, level.type)) return false;
+  level.type &= ~kTags;
+  level.self = self;
+  level.place = place;
+  if (depth > 0 && levels[depth - 1].self == self) {
+    levels[depth - 1].arguments = level.arguments;  // _call_impl in _wrapped_call_impl
+    return true;
+  }
+  if (depth == kMostLevels) return false;
+  levels[depth++] = level;
+  return true;
+}
+
+ChainEntry* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::uint64_t type) {
   if ((used + 1) * 4 > room * 3 && !grow()) return nullptr;
-  for (std::size_t at = mix(self ^ around, type);; ++at) {
-    Known& slot = known[at & (room - 1)];
+  for (std::size_t index = mix(self ^ around, type);; ++index) {
+    ChainEntry& slot = entries[index & (room - 1)];
     if (slot.number == 0 || (slot.self == self && slot.around == around && slot.type == type))
       return &slot;
   }
@@ -278,22 +351,22 @@ Known* Modules::Thread::slot_of(std::uint32_t around, std::uint64_t self, std::u
 
 bool Modules::Thread::grow() {
   const std::size_t size = room == 0 ? kFirstModules : room * 2;
-  if (size > kMostModules) {  // forgotten, and named anew
+  if (size > kMostModules) {  // names will be defined again
     forget_numbers();
     return true;
   }
-  auto* larger = static_cast<Known*>(std::calloc(size, sizeof(Known)));
+  auto* larger = static_cast<ChainEntry*>(std::calloc(size, sizeof(ChainEntry)));
   if (larger == nullptr) return room > used + 1;
-  Known* smaller = std::exchange(known, larger);
-  const std::size_t before = std::exchange(room, size);
-  for (std::size_t i = 0; i < before; ++i)
+  ChainEntry* smaller = std::exchange(entries, larger);
+  const std::size_t old_room = std::exchange(room, size);
+  for (std::size_t i = 0; i < old_room; ++i)
     if (smaller[i].number != 0)
       *slot_of(smaller[i].around, smaller[i].self, smaller[i].type) = smaller[i];
   std::free(smaller);
   return true;
 }
 
-/// What the `_modules` of a module holds.
+/// Reads the items of a module's `_modules`.
 bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, Items& items,
                                std::size_t& reads) {
   reads += 8;
@@ -305,8 +378,8 @@ bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, 
     return key != 0 && python.text(memory, key, text, sizeof text) &&
            std::strcmp(text, "_modules") == 0;
   };
-  // Most often it is the text of last time, at its place of last time. Each interpreter has its
-  // own, and where one has ended, another text may lie there.
+  // Usually the key is the same text as last time. Each interpreter has its own, and after one has
+  // ended, another text may have its address.
   Items::Item item;
   for (std::size_t i = 0; items.item(i, item); ++i)
     if (item.key != 0 && item.key == modules_key && is_modules(item.key))
@@ -319,10 +392,11 @@ bool Modules::Thread::children(const Interpreter& python, std::uint64_t object, 
   return false;
 }
 
-/// Whether the module around still holds it there, itself or in a container of its own. What is
-/// there when they are dead may look like it.
-bool Modules::Thread::still(const Interpreter& python, const Known& one, std::uint64_t around) {
-  if (one.key == 0) return true;
+/// Whether the module around still has this module under its name, directly or in a container. If
+/// not, another object may have the address of a dead one.
+bool Modules::Thread::is_still_held(const Interpreter& python, const ChainEntry& entry,
+                                    std::uint64_t around) {
+  if (entry.key == 0) return true;
   Items items(python, memory);
   Items::Item item;
   std::size_t reads = 0;
@@ -332,23 +406,35 @@ bool Modules::Thread::still(const Interpreter& python, const Known& one, std::ui
       if (item.value == child && item.key != 0) return true;
     return false;
   };
-  return (one.holder == around || holds(around, one.holder)) && holds(one.holder, one.self) &&
-         item.key == one.key && item.place == one.place;
+  const bool has_holder = entry.holder == around || holds(around, entry.holder);
+  if (!has_holder || !holds(entry.holder, entry.self)) return false;
+  return item.key == entry.key && item.place == entry.place;
 }
 
-/// What the attribute of an argument says of the call (wire/functions.hpp); 0: nothing that is
-/// known. The frame holds the object. For the one that was asked last a few words are compared.
-std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t object,
-                                        const char* name) {
+/// The number that the attribute of an argument gives the call (wire/functions.hpp); 0: unknown.
+/// The frame keeps the object alive. For the last object only a few words are compared.
+std::uint64_t Modules::Thread::argument_number(const Interpreter& python, std::uint64_t object,
+                                               const char* attribute) {
+  ArgumentCache& cache = argument_cache;
   std::uint64_t word = 0;
-  bool same = object == said.object && said.count > 0;
-  for (std::size_t i = 0; same && i < said.count; ++i)
-    same = memory.word(said.links[i].at, word) && word == said.links[i].word;
-  if (same) return said.which;
-  said = {object, 0, 0, {}};
-  const auto led_by = [&](std::uint64_t at) {
-    if (said.count < Said::kMost && memory.word(at, word)) said.links[said.count++] = {at, word};
-  };
+  bool is_unchanged = object == cache.object && cache.count > 0;
+  for (std::size_t i = 0; is_unchanged && i < cache.count; ++i)
+    is_unchanged = memory.word(cache.links[i].address, word) && word == cache.links[i].word;
+  if (is_unchanged) return cache.number;
+  cache = {object, 0, 0, {}};
+  cache.number = read_argument(python, object, attribute);
+  return cache.number;
+}
+
+void Modules::Thread::remember_word(std::uint64_t address) {
+  ArgumentCache& cache = argument_cache;
+  std::uint64_t word = 0;
+  if (cache.count < ArgumentCache::kMost && memory.word(address, word))
+    cache.links[cache.count++] = {address, word};
+}
+
+std::uint64_t Modules::Thread::read_argument(const Interpreter& python, std::uint64_t object,
+                                             const char* attribute) {
   Items items(python, memory);
   Items::Item item;
   char text[64];
@@ -357,52 +443,90 @@ std::uint64_t Modules::Thread::which_of(const Interpreter& python, std::uint64_t
   if (object == 0 || !items.read_attributes(object)) return 0;
   for (std::size_t i = 0; value == 0 && items.item(i, item); ++i)
     if (item.key != 0 && python.text(memory, item.key, text, sizeof text) &&
-        std::strcmp(text, name) == 0)
+        std::strcmp(text, attribute) == 0)
       value = item.value;
   if (value == 0) return 0;
-  led_by(object + python.fields.type);
+  remember_word(object + python.fields.type);
   if (const std::uint64_t place = python.dictionary_place(memory, object); place != 0)
-    led_by(place);
+    remember_word(place);
   if (const std::uint64_t dictionary = python.attributes(memory, object); dictionary != 0) {
-    led_by(dictionary + python.header() + 16);
-    led_by(dictionary + python.header() + 24);
+    remember_word(dictionary + python.header() + 16);
+    remember_word(dictionary + python.header() + 24);
   } else if (python.minor == 11) {
-    led_by(object - 32);
+    remember_word(object - 32);
   }
-  led_by(item.value_at);
-  std::uint64_t which = 0;
-  if (python.number(memory, value, number)) {
-    which = number;
-  } else if (python.is_dictionary(memory, value) && items.read(value)) {
-    led_by(value + python.header());  // how many
-    if (python.minor < 13)
-      led_by(value + python.header() + 8);  // a number of its own for each change
-    for (std::size_t i = 0; items.item(i, item);
-         ++i) {  // bits: requests that are filled, that make a token
-      if (item.value == 0 || !python.number(memory, item.value, number)) continue;
-      which |= number > 1 ? 1 : number == 1 ? 2 : 0;
-      if (python.minor >= 13)
-        led_by(item.value_at);  // 1 is one object as long as the interpreter runs
-    }
+  remember_word(item.value_at);
+  if (python.number(memory, value, number)) return number;
+  if (!python.is_dictionary(memory, value) || !items.read(value)) return 0;
+  remember_word(value + python.header());                             // number of items
+  if (python.minor < 13) remember_word(value + python.header() + 8);  // version of the dictionary
+  constexpr std::uint64_t kFillsRequests = 1;
+  constexpr std::uint64_t kMakesTokens = 2;
+  std::uint64_t bits = 0;
+  for (std::size_t i = 0; items.item(i, item); ++i) {
+    if (item.value == 0 || !python.number(memory, item.value, number)) continue;
+    if (number > 1) bits |= kFillsRequests;
+    if (number == 1) bits |= kMakesTokens;
+    if (python.minor >= 13) remember_word(item.value_at);  // the object of 1 is never freed
   }
-  return said.which = which;
+  return bits;
 }
 
-/// The key of `self` in the `_modules` that holds it, with the names from `around` on; 0 where it
-/// is not below it.
+namespace {
+
+/// A module that is searched, its key, and the module in which it was found.
+struct Searched {
+  std::uint64_t object, key;
+  std::uint32_t parent, depth;
+};
+
+/// Writes a name with those of the modules around it, "layers.3.linear", from the end of a buffer.
+class DottedName {
+ public:
+  DottedName(char* buffer, std::size_t size) : buffer_(buffer), size_(size), begin_(size - 1) {
+    buffer[begin_] = '\0';
+  }
+  /// False without room.
+  bool prepend(const char* text) {
+    const std::size_t bytes = std::strlen(text);
+    if (bytes + 1 >= begin_) return false;
+    if (buffer_[begin_] != '\0') buffer_[--begin_] = '.';
+    begin_ -= bytes;
+    std::memcpy(buffer_ + begin_, text, bytes);
+    return true;
+  }
+  void move_to_front() { std::memmove(buffer_, buffer_ + begin_, size_ - begin_); }
+
+ private:
+  char* buffer_;
+  std::size_t size_;
+  std::size_t begin_;
+};
+
+}  // namespace
+
+/// Searches `self` below `around`, breadth first. Sets its name, and its place and holder in the
+/// entry; returns its key in the `_modules` that has it, or 0.
 std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64_t around,
                                           std::uint64_t self, char* name, std::size_t most,
-                                          Known& made) {
-  struct Searched {
-    std::uint64_t object, key;
-    std::uint32_t from, depth;
-  };
+                                          ChainEntry& entry) {
   auto* list = static_cast<Searched*>(std::malloc(kMostSearched * sizeof(Searched)));
   if (list == nullptr) return 0;
   list[0] = {around, 0, 0, 0};
-  std::size_t count = 1, reads = 0;
+  const auto write_name = [&](std::uint64_t key, std::size_t parent) {
+    char text[256];
+    DottedName dotted(name, most);
+    for (;; parent = list[parent].parent) {
+      if (!python.text(memory, key, text, sizeof text) || !dotted.prepend(text)) return false;
+      if (parent == 0) break;
+      key = list[parent].key;
+    }
+    dotted.move_to_front();
+    return true;
+  };
+  std::size_t count = 1;
+  std::size_t reads = 0;
   std::uint64_t found = 0;
-  char text[256];
   Items items(python, memory);
   Items::Item item;
   for (std::size_t next = 0; next < count && found == 0 && reads < kMostReads; ++next) {
@@ -410,26 +534,10 @@ std::uint64_t Modules::Thread::name_below(const Interpreter& python, std::uint64
     for (std::size_t i = 0; items.item(i, item); ++i) {
       if (item.key == 0 || item.value == 0) continue;
       if (item.value == self) {
-        // From the end: the name here, then those of the modules between.
-        std::size_t at = most - 1;
-        name[at] = '\0';
-        std::uint64_t key = item.key;
-        bool whole = true;
-        for (std::size_t of = next;; of = list[of].from) {
-          whole =
-              whole && python.text(memory, key, text, sizeof text) && std::strlen(text) + 1 < at;
-          if (!whole) break;
-          if (name[at] != '\0') name[--at] = '.';
-          at -= std::strlen(text);
-          std::memcpy(name + at, text, std::strlen(text));
-          if (of == 0) break;
-          key = list[of].key;
-        }
-        if (!whole) break;
-        std::memmove(name, name + at, most - at);
+        if (!write_name(item.key, next)) break;
         found = item.key;
-        made.place = item.place;
-        made.holder = list[next].object;
+        entry.place = item.place;
+        entry.holder = list[next].object;
         break;
       }
       if (count < kMostSearched && list[next].depth < kDeepest)
@@ -464,20 +572,20 @@ Here Modules::here(std::int64_t now_ns) {
   Mine* slot = threads_.mine();
   if (state == 0)
     return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
-  // The end of Python frees the states of daemon threads that are in C, and does not tell them.
+  // The end of Python frees the states of daemon threads that run C code, without notice.
   if (python_.finalizing() != 0) [[unlikely]] {
     untold_.fetch_add(1, std::memory_order_relaxed);
     return slot != nullptr && slot->thread != nullptr ? here(*slot->thread, 0, now_ns) : Here{};
   }
   if (slot != nullptr && slot->thread == nullptr) slot->thread = new_thread();
   if (slot == nullptr || slot->thread == nullptr) return {};
-  Thread* mine = slot->thread;
+  Thread& thread = *slot->thread;
   std::uint64_t owner = 0;
-  if (!mine->memory.word(state + python_.fields.thread_id, owner) || owner != pthread_self()) {
+  if (!thread.memory.word(state + python_.fields.thread_id, owner) || owner != pthread_self()) {
     untold_.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
-  return here(*mine, state, now_ns);
+  return here(thread, state, now_ns);
 }
 
 Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
@@ -494,77 +602,102 @@ Here Modules::here(Thread& thread, std::uint64_t state, std::int64_t now_ns) {
   if (std::exchange(thread.without_python, false)) [[unlikely]] {
     thread.distrust(now_ns);
     thread.names_since_ns = now_ns;
-    thread.said = {};
+    thread.argument_cache = {};
   }
-  const std::size_t before = std::exchange(thread.open, 0);
-  if (!thread.frames(python_, functions_, state)) {
+  const std::size_t open_before = std::exchange(thread.open, 0);
+  if (!thread.read_frames(python_, functions_, state)) {
     untold_.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
   Here out;
   for (std::size_t i = 0; i < thread.depth; ++i)
     out.called = out.called || !thread.levels[i].function;
-  bool same = true;
+  bool is_same_call = true;
   const std::size_t depth = std::min(thread.depth, levels_);
   for (std::size_t i = 0; i < depth; ++i) {
-    const Level& level = thread.levels[thread.depth - 1 - i];
-    const bool chosen = level.function && !level.compiled;
-    const std::size_t function = chosen ? level.type - Thread::kFirstFunction : 0;
-    std::size_t argument = 0;
-    const char* attribute = nullptr;
-    const bool by_argument = chosen && functions_.by_argument(function, argument, attribute);
-    const std::uint64_t which =
-        by_argument ? thread.which_of(python_, level.arguments, attribute) : 0;
-    const std::uint64_t type = level.type | which << 32;
-    Known* known = thread.slot_of(out.module, level.self, type);
-    if (known == nullptr) break;
-    const bool checked =
-        known->checked_ns >= thread.names_since_ns && now_ns - known->checked_ns <= kTrust_ns;
-    if (known->number == 0 || !checked) {
-      char name[1024] = {}, text[256];
-      const bool named = level.compiled ? thread.file_of(python_, level.self, name, sizeof name)
-                         : level.function
-                             ? thread.name_of(python_, level.self, text, sizeof text)
-                             : python_.type_name(thread.memory, level.type, text, sizeof text);
-      if (!named) break;
-      const char* kept = level.compiled ? name : text;
-      const std::uint64_t kind = fnv1a(kept, std::strlen(kept));
-      std::size_t outer = thread.depth - i;  // the module around it
-      while (outer < thread.depth && thread.levels[outer].function) ++outer;
-      const std::uint64_t around =
-          !level.function && outer < thread.depth ? thread.levels[outer].self : 0;
-      if (known->number == 0 || known->kind != kind || !thread.still(python_, *known, around)) {
-        Known made{level.self, type, out.module, 0, 0, 0, 0, 0, kind};
-        if (around != 0)
-          made.key = thread.name_below(python_, around, level.self, name, sizeof name, made);
-        const char* shown = chosen && !by_argument ? functions_.name_of(function, text) : text;
-        if (by_argument) functions_.name_of(function, which, text, sizeof text);
-        if (level.compiled &&
-            !source_nodes(name, thread.line_of(python_, level.self, level.type), text, sizeof text))
-          std::strcpy(text, "compiled code");
-        made.number = define_(user_, out.module, made.key != 0 ? name : "", shown, level.function);
-        if (made.number == 0) break;
-        thread.used += known->number == 0 ? 1 : 0;
-        *known = made;
-      }
-      known->checked_ns = now_ns;
-    }
-    out.module = known->number;
+    const std::size_t index = thread.depth - 1 - i;
+    const Level& level = thread.levels[index];
+    const std::uint32_t number = number_of(thread, index, out.module, now_ns);
+    if (number == 0) break;
+    out.module = number;
     Call& call = thread.calls[i];
-    const bool inner = thread.depth - 1 - i > 0;
-    const std::uint64_t place =
-        mix(level.place, inner ? thread.levels[thread.depth - 2 - i].self : 0);
-    same = same && i < before && call.number == known->number &&
-           call.arguments == level.arguments && !(call.moved && place == call.first);
-    if (same) {
+    const std::uint64_t inner = index > 0 ? thread.levels[index - 1].self : 0;
+    const std::uint64_t place = mix(level.place, inner);
+    const bool begins_again = call.moved && place == call.first;
+    is_same_call = is_same_call && i < open_before && call.number == number &&
+                   call.arguments == level.arguments && !begins_again;
+    if (is_same_call) {
       call.moved = call.moved || place != call.first;
       ++out.same;
     } else {
-      call = {known->number, false, level.arguments, place};
+      call = {number, false, level.arguments, place};
     }
     thread.open = i + 1;
   }
   return out;
+}
+
+std::uint32_t Modules::number_of(Thread& thread, std::size_t index, std::uint32_t around,
+                                 std::int64_t now_ns) {
+  const Level& level = thread.levels[index];
+  const bool is_chosen_function = level.function && !level.compiled;
+  const std::size_t function = is_chosen_function ? level.type - Thread::kFirstFunction : 0;
+  std::size_t argument = 0;
+  const char* attribute = nullptr;
+  const bool by_argument =
+      is_chosen_function && functions_.by_argument(function, argument, attribute);
+  const std::uint64_t argument_number =
+      by_argument ? thread.argument_number(python_, level.arguments, attribute) : 0;
+  const std::uint64_t type = level.type | argument_number << 32;
+  ChainEntry* entry = thread.slot_of(around, level.self, type);
+  if (entry == nullptr) return 0;
+  const bool is_checked =
+      entry->checked_ns >= thread.names_since_ns && now_ns - entry->checked_ns <= kTrust_ns;
+  if (entry->number != 0 && is_checked) return entry->number;
+  char name[1024] = {}, text[256];
+  if (!read_name(thread, level, name, sizeof name, text, sizeof text)) return 0;
+  const char* hashed = level.compiled ? name : text;
+  const std::uint64_t kind = fnv1a(hashed, std::strlen(hashed));
+  const std::uint64_t module_around = level.function ? 0 : module_above(thread, index);
+  const bool is_valid = entry->number != 0 && entry->kind == kind &&
+                        thread.is_still_held(python_, *entry, module_around);
+  if (!is_valid) {
+    ChainEntry added{level.self, type, around, 0, 0, 0, 0, 0, kind};
+    if (module_around != 0)
+      added.key = thread.name_below(python_, module_around, level.self, name, sizeof name, added);
+    const char* shown = text;
+    if (by_argument)
+      functions_.name_of(function, argument_number, text, sizeof text);
+    else if (is_chosen_function)
+      shown = functions_.name_of(function, text);
+    else if (level.compiled)
+      name_compiled(thread, level, name, text, sizeof text);
+    added.number = define_(user_, around, added.key != 0 ? name : "", shown, level.function);
+    if (added.number == 0) return 0;
+    if (entry->number == 0) ++thread.used;
+    *entry = added;
+  }
+  entry->checked_ns = now_ns;
+  return entry->number;
+}
+
+bool Modules::read_name(Thread& thread, const Level& level, char* file, std::size_t file_size,
+                        char* name, std::size_t name_size) const {
+  if (level.compiled) return thread.file_of(python_, level.self, file, file_size);
+  if (level.function) return thread.name_of(python_, level.self, name, name_size);
+  return python_.type_name(thread.memory, level.type, name, name_size);
+}
+
+void Modules::name_compiled(Thread& thread, const Level& level, const char* file, char* name,
+                            std::size_t name_size) const {
+  const std::uint32_t line = thread.line_of(python_, level.self, level.type);
+  if (!source_nodes(file, line, name, name_size)) std::strcpy(name, "compiled code");
+}
+
+std::uint64_t Modules::module_above(const Thread& thread, std::size_t index) {
+  for (std::size_t outer = index + 1; outer < thread.depth; ++outer)
+    if (!thread.levels[outer].function) return thread.levels[outer].self;
+  return 0;
 }
 
 }  // namespace rangescope::inject::python

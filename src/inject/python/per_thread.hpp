@@ -1,8 +1,8 @@
-// One T for each thread that asks, passed on to a later thread when its owner ends: programs make
-// thousands of threads.
+// One T for each thread that asks. When its owner ends, a later thread takes it over, because
+// programs make thousands of threads. A T keeps its state from owner to owner.
 //
-// No lock. The first mine() of a thread looks through all there are; memory is that of the most
-// threads at once, and never given back. A T keeps its state from owner to owner.
+// No lock. The first mine() of a thread searches all existing ones. There are as many as threads at
+// one time; memory is never freed.
 #pragma once
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ class PerThread {
   PerThread() { usable_ = pthread_key_create(&key_, give_back) == 0; }
   PerThread& operator=(PerThread&&) = delete;
 
-  /// Null for want of memory.
+  /// Null without memory.
   [[nodiscard]] T* mine() {
     auto* held = usable_ ? static_cast<Held*>(pthread_getspecific(key_)) : nullptr;
     if (held == nullptr) [[unlikely]]
@@ -36,18 +36,19 @@ class PerThread {
   struct Held {
     T value;
     Held* next = nullptr;
-    std::atomic<bool> taken{true};
+    std::atomic<bool> has_owner{true};
   };
   static void give_back(void* held) {
-    static_cast<Held*>(held)->taken.store(false, std::memory_order_release);
+    static_cast<Held*>(held)->has_owner.store(false, std::memory_order_release);
   }
 
   Held* take() {
     if (!usable_) return nullptr;
     Held* held = all_.load(std::memory_order_acquire);
     for (; held != nullptr; held = held->next) {
-      bool taken = false;
-      if (held->taken.compare_exchange_strong(taken, true, std::memory_order_acquire)) break;
+      bool has_owner = false;
+      if (held->has_owner.compare_exchange_strong(has_owner, true, std::memory_order_acquire))
+        break;
     }
     if (held == nullptr) {
       void* memory = std::malloc(sizeof(Held));
