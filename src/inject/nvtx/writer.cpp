@@ -14,6 +14,7 @@
 #include "inject/nvtx/arena.hpp"
 #include "inject/nvtx/capture.hpp"
 #include "inject/nvtx/control.hpp"
+#include "inject/nvtx/guard.hpp"
 #include "inject/nvtx/payloads.hpp"
 #include "inject/nvtx/process.hpp"
 #include "inject/nvtx/quiet.hpp"

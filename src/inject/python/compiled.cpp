@@ -18,6 +18,12 @@ bool is_base32(char letter) {
 
 }  // namespace
 
+bool may_be_compiled_code(const char* function) {
+  const char* dot = std::strrchr(function, '.');
+  const char* name = dot != nullptr ? dot + 1 : function;
+  return std::strcmp(name, "call") == 0 || std::strncmp(name, "partition_", 10) == 0;
+}
+
 bool is_compiled(const char* file) {
   const char* name = std::strrchr(file, '/');
   if (name == nullptr || name - file < 3 || std::strlen(name) != 1 + 1 + kHash + 3) return false;

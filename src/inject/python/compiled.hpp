@@ -16,6 +16,9 @@
 
 namespace rangescope::inject::python {
 
+/// Whether code of that name may be Inductor's, so that its file is worth checking.
+[[nodiscard]] bool may_be_compiled_code(const char* function);
+
 /// Whether Inductor wrote the file: its name is a hash of its text, its folder the hash's first
 /// letters.
 [[nodiscard]] bool is_compiled(const char* file);

@@ -78,12 +78,6 @@ struct ArgumentCache {
   Link links[kMost];
 };
 
-/// The text from the last dot on: the name of a function without what it is in.
-const char* unqualified(const char* name) {
-  const char* dot = std::strrchr(name, '.');
-  return dot != nullptr ? dot + 1 : name;
-}
-
 bool ends_with(const char* text, const char* suffix) {
   const std::size_t text_bytes = std::strlen(text);
   const std::size_t suffix_bytes = std::strlen(suffix);
@@ -95,11 +89,6 @@ bool is_module_call(const char* name) {
   const char* function = is_qualified ? name + 7 : name;
   return std::strcmp(function, "_call_impl") == 0 ||
          std::strcmp(function, "_wrapped_call_impl") == 0;
-}
-
-bool may_be_compiled_call(const char* name) {
-  const char* function = unqualified(name);
-  return std::strcmp(function, "call") == 0 || std::strncmp(function, "partition_", 10) == 0;
 }
 
 }  // namespace
@@ -232,7 +221,7 @@ std::uint64_t Modules::Thread::read_kind(const Interpreter& python,
   char name[256], file[4096];
   if (!name_of(python, code, name, sizeof name)) return kOther;
   const bool may_be_module = is_module_call(name);
-  const bool may_be_compiled = may_be_compiled_call(name);
+  const bool may_be_compiled = may_be_compiled_code(name);
   if (!may_be_module && !may_be_compiled && !functions.any()) return kOther;
   if (!file_of(python, code, file, sizeof file)) return kOther;
   if (may_be_module && ends_with(file, "torch/nn/modules/module.py")) return kModule;
