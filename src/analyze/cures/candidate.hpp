@@ -99,6 +99,7 @@ inline constexpr std::size_t kStartUpInstances = 2;
 
 using Family = void(const Recording& recording, Findings& findings);
 
+Family find_frozen_gradients;  // backward_of_modules.cpp
 Family find_attention, find_cross_entropy, find_one_hot, find_normalization;  // patterns.cpp
 Family find_mask_indexing, find_values_read, find_synchronizations;           // waits.cpp
 Family find_layout_conversions, find_casts, find_transposed_copies,

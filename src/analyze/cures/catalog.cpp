@@ -33,9 +33,10 @@ std::string cures_page() {
 For readers of a report whose first lines say what a fix saves: each cure, when it applies, what to
 try, and why. A cure is proposed where the recording shows its pattern; the saving is that of the
 recording's dependence graph, changed and replayed, with its interval. Savings shown together are
-those of all changes made one after the other. A recording that does not replay within 10 % gives
-bounds ("at most"); of one with more than {} calls and works, a part in the middle is replayed,
-and its savings are scaled to the whole. [Verdicts](verdicts.md) has the other lines.
+those of all changes made one after the other. After all of them a loop takes as long as the work of
+its busiest stream at least. A recording that does not replay within 10 % gives bounds ("at most");
+of one with more than {} calls and works, a part in the middle is replayed, and its savings are
+scaled to the whole. [Verdicts](verdicts.md) has the other lines.
 
 An *instance* is one step of the loop: a range of the program that occurs again and again. Where a
 range only launches, a step lasts until the next one begins. A program without ranges has steps too,

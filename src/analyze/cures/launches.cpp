@@ -43,12 +43,18 @@ bool forbids_capture(const Recording& recording, const Instance& instance) {
   return waits || has_graph || copies_from_host;
 }
 
-/// Of an instance, those that are launched tensor by tensor or sample by sample. They have cures of
-/// their own, and an optimizer that works so often cannot be captured as it is.
-double kernels_one_by_one(const Recording& recording, const Findings& findings) {
+/// Of an instance, those that need not be launched, and those that are launched tensor by tensor or
+/// sample by sample. They have cures of their own: a graph would only launch them faster, and an
+/// optimizer that works so often cannot be captured as it is.
+double kernels_with_other_cures(const Recording& recording, const Findings& findings) {
   std::size_t kernels = 0;
   for (const Candidate& candidate : findings.candidates()) {
-    if (candidate.cure.ends_with("_one_by_one")) kernels += candidate.remedy.operations().size();
+    if (candidate.cure.ends_with("_one_by_one")) {
+      kernels += candidate.remedy.operations().size();
+    } else {
+      kernels += static_cast<std::size_t>(std::ranges::count_if(
+          candidate.remedy.removed, [&](Id id) { return recording.is_kernel(id); }));
+    }
   }
   return per_instance(recording, kernels);
 }
@@ -74,7 +80,8 @@ void find_launches(const Recording& recording, Findings& findings) {
   const Instance& middle = recording.instances()[recording.instances().size() / 2];
   const auto signature = signature_of(recording, middle);
   if (signature.size() < kFewestLaunches) return;
-  if (2 * kernels_one_by_one(recording, findings) >= static_cast<double>(signature.size())) return;
+  if (2 * kernels_with_other_cures(recording, findings) >= static_cast<double>(signature.size()))
+    return;
   Candidate candidate{"cuda_graph", "", {}, {0, 0, 1}, {}};
   candidate.remedy.graph_launch_ns =
       static_cast<std::int64_t>(recording.costs().graph_launch_ns.expected);

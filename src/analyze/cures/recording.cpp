@@ -360,6 +360,42 @@ double Recording::duration_ns(const Ids& ids) const {
   return sum_ns;
 }
 
+double Recording::busiest_stream_ns(const replay::Graph& graph) const {
+  // Changes keep kind and source of operations, not their ids.
+  std::array<std::vector<bool>, replay::kKinds> is_of_loop;
+  for (const Instance& instance : instances_) {
+    for (const Id id : instance.works) {
+      const Operation& work = operation(id);
+      std::vector<bool>& of_kind = is_of_loop[static_cast<std::size_t>(work.kind)];
+      if (of_kind.size() <= work.source) of_kind.resize(work.source + 1);
+      of_kind[work.source] = true;
+    }
+  }
+  struct Stream {
+    double work_ns = 0, recorded_ns = 0, busy_ns = 0;
+    std::int64_t busy_until_ns = 0;
+  };
+  std::vector<Stream> streams(graph.lanes.size());
+  for (const Operation& work : graph.operations) {
+    const std::vector<bool>& of_kind = is_of_loop[static_cast<std::size_t>(work.kind)];
+    if (work.source >= of_kind.size() || !of_kind[work.source]) continue;
+    Stream& stream = streams[work.lane];
+    const std::int64_t free_ns = std::max(work.start_ns, stream.busy_until_ns);
+    stream.work_ns += static_cast<double>(work.duration_ns);
+    stream.recorded_ns += static_cast<double>(work.end_ns - work.start_ns);
+    stream.busy_ns += static_cast<double>(std::max<std::int64_t>(0, work.end_ns - free_ns));
+    stream.busy_until_ns = std::max(stream.busy_until_ns, work.end_ns);
+  }
+  double busiest_ns = 0;
+  for (const Stream& stream : streams) {
+    if (stream.recorded_ns <= 0) continue;
+    // Kernels of one stream overlap a little, and those of a CUDA graph's branches more.
+    const double share_alone = stream.busy_ns / stream.recorded_ns;
+    busiest_ns = std::max(busiest_ns, share_alone * stream.work_ns);
+  }
+  return busiest_ns;
+}
+
 /// An operation belongs to the instance in which it ends: the stretch before the first call may
 /// have begun before it.
 std::span<const Id> Recording::operations_of(const Instance& instance, Id lane) const {

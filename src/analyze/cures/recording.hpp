@@ -104,6 +104,9 @@ class Recording {
     return static_cast<double>(operation(id).duration_ns);
   }
   [[nodiscard]] double duration_ns(const Ids& ids) const;
+  /// How long the works of instances keep the stream busy that has most to do. `graph`: the
+  /// recording's own, or one changed from it.
+  [[nodiscard]] double busiest_stream_ns(const replay::Graph& graph) const;
   /// Of all kernels that instances launched.
   [[nodiscard]] double kernel_ns() const { return kernel_ns_; }
   /// Its operations on that thread or on that of a helper, in order.

@@ -101,6 +101,15 @@ class Steps {
     compute(100 * kUs);
   }
 
+  /// What is launched meanwhile is of that module, or of the whole `backward`.
+  template <class Launch>
+  void in_module(std::string_view name, Launch launch) {
+    const std::int64_t start_ns = now_ns_;
+    launch();
+    const std::uint32_t range = builder_.range(thread_, name, start_ns, now_ns_, "nn.Module");
+    builder_.session.ranges[range].module = true;
+  }
+
   void kernel(std::string_view name, std::int64_t ns, std::uint32_t grid) {
     compute(4 * kUs);
     const std::uint32_t launch = call("cuLaunchKernel", 4 * kUs, model::LaunchKind::kKernel);

@@ -54,6 +54,48 @@ Ids copies_of_weights(const Recording& recording, const Findings& findings, Fits
   return copies;
 }
 
+/// Parameters do not change in it: it has no backward pass, which has a thread of its own, and no
+/// optimizer.
+bool is_inference(const Recording& recording, const Instance& instance) {
+  return instance.helpers.empty() && std::ranges::none_of(instance.kernels, [&](Id kernel) {
+           return recording.is_named(kernel, "multi_tensor_apply") ||
+                  recording.is_named(kernel, "addcdiv");
+         });
+}
+
+/// Casts in a row directly in front of a product, one of which is of a bias: torch.autocast casts
+/// bias, weight and input of a layer. The input needs no cast where the layer before is of that
+/// type as well.
+Ids casts_of_layers(const Recording& recording, const Findings& findings) {
+  constexpr std::size_t kMostInFront = 3;
+  /// A weight has as many rows as its bias has elements.
+  constexpr double kWeightPerBias = 64;
+  Ids casts;
+  const auto is_cast = [&](Id work) {
+    return recording.has_role(work, Role::kCopy) && recording.traits(work).casts &&
+           !findings.is_claimed(work);
+  };
+  for (const Instance& instance : recording.instances()) {
+    if (!is_inference(recording, instance)) continue;
+    Ids in_front;
+    for (const Id kernel : instance.kernels) {
+      if (is_cast(kernel)) {
+        in_front.push_back(kernel);
+        continue;
+      }
+      const bool is_layer = recording.has_role(kernel, Role::kProduct) && in_front.size() >= 2 &&
+                            in_front.size() <= kMostInFront;
+      if (is_layer) {
+        const auto elements_of = [&](Id cast) { return recording.elements(cast); };
+        const auto [bias, weight] = std::ranges::minmax(in_front, {}, elements_of);
+        if (elements_of(weight) >= kWeightPerBias * elements_of(bias)) append(casts, in_front);
+      }
+      in_front.clear();
+    }
+  }
+  return casts;
+}
+
 void add_removal(const Recording& recording, Findings& findings, std::string_view cure,
                  const char* what, Ids kernels) {
   if (kernels.size() < recording.instances().size()) return;
@@ -199,6 +241,12 @@ void find_layout_conversions(const Recording& recording, Findings& findings) {
 void find_casts(const Recording& recording, Findings& findings) {
   Ids casts = copies_of_weights(recording, findings,
                                 [](const KernelTraits& traits) { return traits.casts; });
+  const Ids of_layers = casts_of_layers(recording, findings);
+  if (!of_layers.empty()) {
+    append(casts, of_layers);
+    std::ranges::sort(casts);
+    casts.erase(std::unique(casts.begin(), casts.end()), casts.end());
+  }
   if (casts.empty()) return;
   add_removal(recording, findings, "weight_casts", "casts of weights in front of products",
               std::move(casts));
