@@ -32,14 +32,23 @@ std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
                     (*flags & kKernelThread) != 0};
 }
 
-/// Everybody in /proc who is no zombie.
+bool has_ended(const TreeMember& thread) {
+  return thread.state == 'Z' || thread.state == 'X';
+}
+
+/// A zombie may only be the first thread of a process that goes on.
+bool is_alive(const TreeMember& process) {
+  return !has_ended(process) || living_thread(process.pid) != process.pid;
+}
+
+/// Everybody in /proc who is alive.
 std::vector<TreeMember> everybody() {
   std::vector<TreeMember> all;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const auto pid = to_uint(entry.path().filename().string());
     if (!pid) continue;
-    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && stat->state != 'Z')
+    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && is_alive(*stat))
       all.push_back(*stat);
   }
   return all;
@@ -53,6 +62,20 @@ std::optional<TreeMember> process_at(pid_t pid) {
 
 std::optional<TreeMember> thread_at(pid_t pid, pid_t tid) {
   return stat_of(tid, "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid));
+}
+
+pid_t living_thread(pid_t pid) {
+  const auto first = process_at(pid);
+  if (!first || !has_ended(*first)) return pid;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/task", error);
+  for (const std::filesystem::directory_iterator end; !error && entry != end;
+       entry.increment(error)) {
+    const auto tid = to_uint(entry->path().filename().string());
+    const auto thread = tid ? thread_at(pid, static_cast<pid_t>(*tid)) : std::nullopt;
+    if (thread && !has_ended(*thread)) return thread->pid;
+  }
+  return pid;
 }
 
 std::optional<std::uint64_t> process_start(pid_t pid) {
@@ -73,7 +96,7 @@ std::vector<TreeMember> process_tree(pid_t root) {
 }
 
 std::vector<std::string> environment_of(pid_t pid) {
-  const auto text = read_file("/proc/" + std::to_string(pid) + "/environ");
+  const auto text = read_file("/proc/" + std::to_string(living_thread(pid)) + "/environ");
   std::vector<std::string> out;
   for (const std::string_view entry : split(text ? std::string_view(*text) : "", '\0'))
     if (!entry.empty()) out.emplace_back(entry);

@@ -28,6 +28,10 @@ struct TreeMember {
 [[nodiscard]] std::optional<TreeMember> process_at(pid_t pid);
 /// The same of a thread of a process.
 [[nodiscard]] std::optional<TreeMember> thread_at(pid_t pid, pid_t tid);
+/// A thread of the process that has not ended: its first one, `pid`, or another one where that has
+/// ended before the others. Of an ended thread /proc has no memory, files and environment. `pid`
+/// where all have ended.
+[[nodiscard]] pid_t living_thread(pid_t pid);
 /// Clock ticks since boot at which the process began, a zombie's too; nothing when there is no such
 /// process.
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);

@@ -25,6 +25,19 @@
 namespace rangescope::cli {
 namespace {
 
+/// Arguments and paths as a run would keep them.
+void hide_secrets(sample::cpu::Dump& dump) {
+  const base::Redactor redactor;
+  dump.target.argv = redactor.arguments(dump.target.argv);
+  dump.executable = redactor.text(dump.executable);
+  for (sample::cpu::DumpedThread& thread : dump.threads)
+    for (auto* frames : {&thread.native, &thread.python})
+      for (sample::cpu::DumpedFrame& frame : *frames) {
+        frame.file = redactor.text(frame.file);
+        frame.module = redactor.text(frame.module);
+      }
+}
+
 class AttachTo final : public Subcommand {
  public:
   AttachTo() : Subcommand("attach") {}
@@ -112,6 +125,7 @@ class AttachTo final : public Subcommand {
         processes.push_back({std::move(its_dump), rank_of(member.pid)});
       }
     }
+    for (DumpedProcess& process : processes) hide_secrets(process.dump);
     put_odd_first(processes);
     using Write = std::function<base::Result<void>(report::Sink&, const report::Style&)>;
     const Write write = [&](report::Sink& sink, const report::Style&) -> base::Result<void> {

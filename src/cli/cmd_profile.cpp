@@ -43,6 +43,17 @@ std::vector<std::string> with_interpreter(std::vector<std::string> program) {
   return program;
 }
 
+/// N of `--repeat N`.
+base::Result<int> repetitions(const std::string& text) {
+  constexpr std::int64_t kMost = 1000;
+  if (text == "auto") return profile::kAutoRepeat;
+  const auto number = base::to_int(text);
+  if (!number || *number < 1 || *number > kMost)
+    return base::fail(base::Code::kUsage, "'" + base::printable(text) + "' is not a number of runs",
+                      "--repeat", "Write 1 to 1000, or auto");
+  return static_cast<int>(*number);
+}
+
 class Profile final : public Subcommand {
  public:
   Profile() : Subcommand("profile", true) {}
@@ -56,7 +67,7 @@ class Profile final : public Subcommand {
     run.add_duration("--watch-every", watch_.every, 100'000'000, kLongest);
     run.add_option("--openmetrics", watch_.openmetrics);
     windows.add_duration("--after", windows_.after, 0, kLongest);
-    windows.add_duration("--for", windows_.length, 0, kLongest);
+    windows.add_duration("--for", windows_.length, 1'000'000, kLongest);
     windows.add_option("--window", window_);
     windows.add_duration("--keep-last", windows_.keep_last, 1'000'000'000, kLongest);
     windows.add_option("--when", when_);
@@ -80,6 +91,11 @@ class Profile final : public Subcommand {
                         "Put it after --: rangescope profile -- python3 train.py");
     TRY(report::find_exporter(choice_.format));
     TRY(check_values(choice_.style));
+    const int repeat = TRY(repetitions(repeat_));
+    if (watch_.is_asked_for() && repeat != 1)
+      return base::fail(base::Code::kUsage, "a program that is repeated cannot be watched",
+                        "--repeat, " + watching_option(),
+                        "Leave one of them out: the report of all runs comes at the end");
     if (watch_.is_asked_for() && !dry_run_) {
       analysis_.ranges = TRY(profile::ranges_of(config));
       analysis_.kernels = TRY(profile::kernels_of(config));
@@ -92,13 +108,6 @@ class Profile final : public Subcommand {
     analysis_.fold_names.reset();  // the run's configuration has it
     TRY(check_analysis(analysis_));
     counters_.by_payload = analysis_.by_payload;
-    constexpr std::int64_t kMost = 1000;
-    const auto repeat = repeat_ == "auto" ? std::optional<std::int64_t>(profile::kAutoRepeat)
-                                          : base::to_int(repeat_);
-    if (!repeat || *repeat > kMost || (*repeat < 1 && repeat_ != "auto"))
-      return base::fail(base::Code::kUsage,
-                        "'" + base::printable(repeat_) + "' is not a number of runs", "--repeat",
-                        "Write 1 to 1000, or auto");
     if (!window_.empty()) {
       windows_.counted = TRY(profile::parse_counted(window_));
     }
@@ -115,7 +124,7 @@ class Profile final : public Subcommand {
                                                      .counters = counters_,
                                                      .arguments = arguments(),
                                                      .talk = talk_of(choice_, to_),
-                                                     .repeat = static_cast<int>(*repeat),
+                                                     .repeat = repeat,
                                                      .dry_run = dry_run_,
                                                      .strict = strict_});
     if (!done.directory.empty())
@@ -125,6 +134,11 @@ class Profile final : public Subcommand {
   }
 
  private:
+  [[nodiscard]] std::string watching_option() const {
+    if (!watch_.openmetrics.empty()) return "--openmetrics";
+    return watch_.is_on ? "--watch" : "--watch-every";
+  }
+
   ConfigArguments configuration_;
   bool dry_run_ = false, strict_ = false;
   WatchChoice watch_;

@@ -26,6 +26,7 @@
 #include "base/elf_file.hpp"
 #include "base/fs.hpp"
 #include "base/process_memory.hpp"
+#include "base/process_tree.hpp"
 #include "base/text.hpp"
 #include "profile/allocator_code.hpp"
 #include "profile/stack_room.hpp"
@@ -81,6 +82,11 @@ std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::st
     found = std::move(image);
   });
   return found;
+}
+
+/// By the id of this thread /proc shows the process, also where its first thread has ended.
+std::uint32_t living_thread_of(std::uint32_t pid) {
+  return static_cast<std::uint32_t>(base::living_thread(static_cast<pid_t>(pid)));
 }
 
 std::string status_of(std::uint32_t pid, std::string_view key) {
@@ -226,10 +232,11 @@ bool is_free(std::uint32_t pid, const Waiting& call, const Places& places) {
 /// On its own stack, with room there for a call.
 bool has_room(std::uint32_t pid, std::uint32_t tid, const std::vector<base::MemoryArea>& areas,
               const user_regs_struct& registers) {
-  if (pid != tid) return room_of_thread(areas, registers.rsp, registers.fs_base) >= kRoom;
-  rlimit limit{};
-  if (::prlimit(static_cast<pid_t>(pid), RLIMIT_STACK, nullptr, &limit) != 0) return false;
-  return room_of_first_thread(areas, registers.rsp, limit.rlim_cur) >= kRoom;
+  if (room_of_thread(areas, registers.rsp, registers.fs_base) >= kRoom) return true;
+  if (pid != tid) return false;
+  const auto limits = base::read_file(proc(pid, "limits"));
+  const std::optional<rlim_t> limit = stack_limit_of(limits.value_or(""));
+  return limit && room_of_first_thread(areas, registers.rsp, *limit) >= kRoom;
 }
 
 /// The registers of vectors as a signal's frame has them. Empty where they cannot be.
@@ -405,13 +412,13 @@ base::Result<Places> places_of(std::uint32_t pid) {
 }  // namespace
 
 bool uses_cuda(std::uint32_t pid) {
-  return find_image(pid, {"libcuda.so"}).has_value();
+  return find_image(living_thread_of(pid), {"libcuda.so"}).has_value();
 }
 
 #if defined(__x86_64__)
 
 base::Result<void> may_load(const Target& target, const fs::path& library) {
-  const std::uint32_t pid = target.pid;
+  const std::uint32_t pid = living_thread_of(target.pid);
   if (!target.unread.empty()) return refused(target.unread);
   std::error_code error;
   for (const char* space : {"ns/pid", "ns/user"})
@@ -431,13 +438,13 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
   if (status_of(pid, "x86_Thread_features:").find("shstk") != std::string::npos)
     return refused("it uses a shadow stack");
   if (status_of(pid, "State:").starts_with("T") || status_of(pid, "State:").starts_with("t"))
-    return refused("it is stopped", "Continue it: kill -CONT " + std::to_string(pid));
+    return refused("it is stopped", "Continue it: kill -CONT " + std::to_string(target.pid));
   if (const std::string tracer = status_of(pid, "TracerPid:"); tracer != "0" && !tracer.empty())
     return refused("process " + tracer + " traces it (a debugger, strace)");
   for (const std::string& entry : target.environment)
     if (entry.starts_with(std::string(wire::kDir) + "="))
       return refused("rangescope profile already records it",
-                     "Ask that run: rangescope ctl " + std::to_string(pid));
+                     "Ask that run: rangescope ctl " + std::to_string(target.pid));
   if (const auto there = find_image(pid, {library.filename().string()});
       there && !same_file(proc(pid, "root" + there->path), library))
     return refused("another rangescope's library is in it: " + there->path);
@@ -449,7 +456,7 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
 base::Result<void> begin_in(const Target& target, const fs::path& library,
                             const std::string& settings) {
   constexpr auto kPatience = std::chrono::seconds(10);
-  const std::uint32_t pid = target.pid;
+  const std::uint32_t pid = living_thread_of(target.pid);
   const std::string name = library.filename().string();
   const auto places = TRY(places_of(pid));
   if (settings.size() >= wire::kMostSettings)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace rangescope::profile {
 namespace {
 
@@ -21,6 +23,19 @@ bool is_guard(const MemoryArea& area) {
 }
 
 }  // namespace
+
+std::optional<rlim_t> stack_limit_of(std::string_view limits) {
+  constexpr std::string_view kName = "Max stack size";
+  for (const std::string_view line : base::split(limits, '\n')) {
+    if (!line.starts_with(kName)) continue;
+    std::string_view soft = base::trim(line.substr(kName.size()));
+    soft = soft.substr(0, soft.find(' '));
+    if (soft == "unlimited") return RLIM_INFINITY;
+    const auto bytes = base::to_uint(soft);
+    return bytes ? std::optional<rlim_t>(*bytes) : std::nullopt;
+  }
+  return std::nullopt;
+}
 
 std::uint64_t room_of_first_thread(const Areas& areas, std::uint64_t stack_pointer, rlim_t limit) {
   const auto stack = area_with(areas, stack_pointer);

@@ -8,11 +8,17 @@
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/process_memory.hpp"
 
 namespace rangescope::profile {
+
+/// The limit on the stack's size, of the text of /proc/PID/limits: prlimit() needs a right
+/// (CAP_SYS_RESOURCE) for another user's process that root lacks in containers.
+[[nodiscard]] std::optional<rlim_t> stack_limit_of(std::string_view limits);
 
 /// Bytes below the stack pointer that the first thread may use: what is mapped, and what the kernel
 /// adds up to the limit on the stack's size (RLIMIT_STACK) and its distance to the memory below.

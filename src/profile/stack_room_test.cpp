@@ -25,6 +25,21 @@ TEST(StackRoom, LinesOfMapsAreAreas) {
   EXPECT_EQ(areas[4].end, 0x7ffd10021000u);
 }
 
+TEST(StackRoom, TheLimitIsThatOfProc) {
+  const std::string head =
+      "Limit                     Soft Limit           Hard Limit           Units     \n"
+      "Max data size             unlimited            unlimited            bytes     \n";
+  EXPECT_EQ(
+      stack_limit_of(head +
+                     "Max stack size            8388608              unlimited            bytes\n"),
+      rlim_t{8'388'608});
+  EXPECT_EQ(
+      stack_limit_of(head +
+                     "Max stack size            unlimited            unlimited            bytes\n"),
+      RLIM_INFINITY);
+  EXPECT_EQ(stack_limit_of(head), std::nullopt);
+}
+
 TEST(StackRoom, AThreadHasWhatIsAboveItsGuard) {
   const auto areas = base::areas_of(kMaps);
   constexpr std::uint64_t kDescriptor = 0x7f0000800700;

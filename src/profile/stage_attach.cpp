@@ -29,6 +29,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "profile/load_library.hpp"
+#include "profile/other_user.hpp"
 #include "profile/sampling.hpp"
 #include "profile/stage.hpp"
 #include "sample/blocks.hpp"
@@ -95,16 +96,17 @@ class GpuSide {
     made_ = lock_ >= 0;
     struct stat owner {};
     const std::string process = "/proc/" + std::to_string(target_.pid);
-    // Of root the captures are the program's user's, who writes them.
-    const bool good =
-        lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
-        ::stat(process.c_str(), &owner) == 0 &&
-        (owner.st_uid == ::geteuid() ||
-         (::fchown(lock_, owner.st_uid, owner.st_gid) == 0 &&
-          ::chown(base::in_place(captures_).c_str(), owner.st_uid, owner.st_gid) == 0));
-    if (!good)
+    const bool made = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0 &&
+                      ::stat(process.c_str(), &owner) == 0;
+    const bool is_another_users = made && owner.st_uid != ::geteuid();
+    if (!made || (is_another_users && !give_to(owner)))
       return base::fail(base::Code::kIo, std::string("cannot be made: ") + std::strerror(errno),
                         lock_path());
+    if (is_another_users) {
+      auto checked = check_access(library);
+      if (!checked) remove_lock();
+      TRY(std::move(checked));
+    }
     TRY(begin_in(target_, library, settings()));
     for (const auto until = Clock::now() + kPatience;
          Clock::now() < until && sample::cpu::still_runs(target_);) {
@@ -136,11 +138,47 @@ class GpuSide {
                                                       fs::exists(lock_path(), error) &&
                                                       sample::cpu::still_runs(target_);)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    fs::remove(base::in_place(lock_path()), error);
-    made_ = false;
+    remove_lock();
   }
 
  private:
+  void remove_lock() {
+    let_go();
+    std::error_code error;
+    fs::remove(base::in_place(lock_path()), error);
+    if (opened_) fs::permissions(run_folder(), *opened_, error);
+    opened_.reset();
+    made_ = false;
+  }
+  /// Of root the captures are the program's user's, who writes them, and gets to them through the
+  /// private folder of the run.
+  bool give_to(const struct stat& owner) {
+    if (::fchown(lock_, owner.st_uid, owner.st_gid) != 0 ||
+        ::chown(base::in_place(captures_).c_str(), owner.st_uid, owner.st_gid) != 0)
+      return false;
+    std::error_code error;
+    const fs::perms before = fs::status(run_folder(), error).permissions();
+    const auto enters = fs::perms::group_exec | fs::perms::others_exec;
+    if (error || (before & enters) == enters) return !error;
+    fs::permissions(run_folder(), enters, fs::perm_options::add, error);
+    if (!error) opened_ = before;
+    return !error;
+  }
+  /// Before anything is loaded: the library that cannot be read or cannot write is of no use there.
+  [[nodiscard]] base::Result<void> check_access(const fs::path& library) const {
+    if (!its_user_can(target_.pid, library, R_OK))
+      return base::fail(base::Code::kPermission,
+                        "the user of process " + std::to_string(target_.pid) + " may not read it",
+                        library.string(), "Install rangescope where every user can read it");
+    if (!its_user_can(target_.pid, captures_, W_OK | X_OK))
+      return base::fail(base::Code::kPermission,
+                        "the user of process " + std::to_string(target_.pid) +
+                            " cannot get to this folder, where the library writes",
+                        captures_.string(),
+                        "Name a folder in one that every user can enter: --runs /tmp/runs");
+    return {};
+  }
+  [[nodiscard]] fs::path run_folder() const { return base::in_place(captures_.parent_path()); }
   [[nodiscard]] fs::path lock_path() const {
     return captures_ / (wire::kAttachLock + std::to_string(target_.pid));
   }
@@ -164,6 +202,7 @@ class GpuSide {
   std::uint64_t most_bytes_;
   int lock_ = -1;
   bool made_ = false;
+  std::optional<fs::perms> opened_;  ///< what the run's folder had before others could enter it
 };
 
 /// Those of the process and, with `tree`, of its descendants that use CUDA.

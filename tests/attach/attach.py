@@ -257,16 +257,40 @@ class Attach(unittest.TestCase):
 
     def test_its_secrets_are_redacted(self):
         secret = "correct-horse-battery"  # a word like others: only its own environment says what it is
-        process = self.start(PYTHON, "-c", "import time\nprint('up', flush=True)\ntime.sleep(600)", secret, env={**os.environ, "SERVICE_TOKEN": secret})
+        script = os.path.join(self.folder, secret, "app.py")
+        os.mkdir(os.path.dirname(script))
+        with open(script, "w", encoding="utf-8") as file:
+            file.write("def spin():\n while True: pass\nprint('up', flush=True)\nspin()\n")
+        process = self.start(PYTHON, script, secret, env={**os.environ, "SERVICE_TOKEN": secret})
         self.assertEqual(process.stdout.readline(), "up\n")
         done = self.tool("attach", str(process.pid), "--for", "500ms", "--runs", "runs")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(secret, done.stdout + done.stderr)
         self.assertIn("<redacted:", done.stderr)
+        self.assertIn("spin (app.py:1)", done.stdout)
+        for options in ([], ["-f", "json"]):
+            dumped = self.tool("attach", str(process.pid), "--dump", *options)
+            self.assertIn("spin", dumped.stdout, dumped.stderr)
+            self.assertNotIn(secret, dumped.stdout + dumped.stderr)
         for folder, _, files in os.walk(f"{self.folder}/runs"):
             for name in files:
                 with open(os.path.join(folder, name), "rb") as file:
                     self.assertNotIn(secret.encode(), file.read(), name)
+
+    def test_a_process_whose_first_thread_has_ended(self):
+        program = self.start(f"{BIN}/attach_corners", "first")
+        self.assertEqual(program.stdout.readline(), "ready\n")
+        cases.until(lambda: ") Z " in contents(f"/proc/{program.pid}/stat"))
+        self.attach_while(lambda: spends(0.5, program.pid), program.pid)
+        hottest = self.report()["regions"][0]["cpu"]["functions"][0]
+        self.assertIn("goes_on", hottest["name"])
+        self.assertIn("goes_on", self.attach(program.pid, "--dump").stdout)
+        if sys.argv[4:]:
+            self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
+            self.attach_while(lambda: spends(0.05, program.pid), program.pid, "--gpu", "on")
+            self.assertIn("librangescope_inject", contents(f"/proc/{program.pid}/task/{os.listdir(f'/proc/{program.pid}/task')[-1]}/maps"))
+        out, _ = program.communicate(timeout=cases.PATIENCE_S)
+        self.assertEqual((program.returncode, out), (0, "ok\n"))
 
     def test_children_are_its_tree(self):
         spin = "def hot():\n while True: pass\nhot()"
@@ -485,6 +509,22 @@ class Attach(unittest.TestCase):
         _, told = self.never_free[1].communicate(timeout=cases.PATIENCE_S)
         self.assertEqual(self.never_free[1].returncode, 77, told)
         self.assertIn("no thread waited in a system call that can be restarted", told)
+
+    @unittest.skipUnless(sys.argv[4:] and os.geteuid() == 0 and shutil.which("setpriv"), "only root can be two users; CUPTI's headers")
+    def test_root_records_another_users_gpu_work_or_loads_nothing(self):
+        self.env["RANGESCOPE_CUPTI"] = sys.argv[4]
+        program = self.start("setpriv", "--reuid=65534", "--clear-groups", sys.argv[5], "steps", "3000000")
+        cases.until(lambda: "libcuda" in contents(f"/proc/{program.pid}/maps"))
+        done = self.tool("attach", program.pid, "--gpu", "on", "--for", "100ms")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("cannot get to this folder", done.stderr)
+        self.assertNotIn("librangescope_inject", contents(f"/proc/{program.pid}/maps"))
+        os.chmod(self.folder, 0o711)  # as the hint says: in a folder that every user can enter
+        shutil.rmtree(f"{self.folder}/rangescope-runs")
+        self.attach_while(lambda: spends(0.05, program.pid), program.pid, "--gpu", "on")
+        self.assertGreater(self.report()["regions"][0]["gpu"]["kernels"], 0)
+        run, = os.listdir(f"{self.folder}/rangescope-runs")
+        self.assertEqual(os.stat(f"{self.folder}/rangescope-runs/{run}").st_mode & 0o777, 0o700)
 
     @unittest.skipUnless(sys.argv[4:], "built without CUPTI's headers")
     def test_threads_without_room_or_in_an_allocator_are_let_be(self):

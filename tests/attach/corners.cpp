@@ -1,9 +1,10 @@
 // Programs whose threads must not be made to call dlopen(): each waits for its input to end, and
-// says then whether it is whole.
+// says then whether it is whole. And one whose first thread has ended.
 //
 //   corners coroutine   its thread is on a stack of 8 KiB between bytes of others
 //   corners deep        its thread has 14 KiB of stack left
 //   corners allocator   its own malloc(): one thread holds its lock, the other naps for it
+//   corners first       goes on in another thread, which works and naps
 #include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -149,6 +150,24 @@ int allocator() {
   return answer(memory != nullptr);
 }
 
+void* goes_on(void*) {
+  volatile std::uint64_t sum = 0;
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  while (::poll(&input, 1, 1) == 0)
+    for (int i = 0; i < 2'000'000; ++i) sum = sum + 1;
+  std::puts("ok");
+  std::fflush(stdout);
+  return nullptr;
+}
+
+[[noreturn]] void end_first_thread() {
+  pthread_t thread{};
+  ::pthread_create(&thread, nullptr, goes_on, nullptr);
+  std::puts("ready");
+  std::fflush(stdout);
+  ::pthread_exit(nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,5 +177,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "coroutine") == 0) return coroutine();
   if (std::strcmp(mode, "deep") == 0) return deep();
   if (std::strcmp(mode, "allocator") == 0) return allocator();
+  if (std::strcmp(mode, "first") == 0) end_first_thread();
   return 2;
 }

@@ -28,8 +28,9 @@ class Before(commands.InAFolder):
                               (["--include", "step", "--exclude", "step"], "'step' is included and excluded"),
                               (["--include", "decode", "--exclude", "decode*"], "'decode*' excludes it"),
                               (["--kernel", "gemm", "--exclude-kernel", "gemm"], "kernel 'gemm' is included and excluded"),
+                              (["--watch", "--repeat", "3"], "cannot be watched"), (["--openmetrics", "0", "--repeat", "auto"], "cannot be watched"),
                               (["--width", "3"], "Write 32 or more columns, or 0 for no limit"), (["--nest", ""], "separates no levels"),
-                              (["--timeout", "0"], "'0' is not a duration of at least 1ms"),
+                              (["--timeout", "0"], "'0' is not a duration of at least 1ms"), (["--for", "0"], "'0' is not a time from 1.000 ms"),
                               (["report.width=3"], "is not the width of a table"), (["run.timeout=0s"], "is not a duration of at least 1ms"),
                               (["--include", "decode >"], "a range is missing"), (["--functions", "a="], "names no function"),
                               (["--include", "regex:("], "--include")):

@@ -67,6 +67,7 @@ class Stories(cases.unittest.TestCase):
         self.assertIn(named("loop.py", "blocking"), line)
         self.assertIn("sleeps", line)
         self.assertIn("in the event loop's thread", line)
+        self.assertIn("asyncio.to_thread", report["verdict"][0]["advice"])
         row = waits(report)[("sleep", "blocking")]
         self.assertEqual(row["count"], 40)
         self.assertTrue(row["event_loop"])

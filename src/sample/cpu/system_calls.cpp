@@ -170,7 +170,10 @@ std::optional<SystemCall> SystemCalls::at(const Space& space, const Sample& samp
   if (known == places_.end()) {
     unsigned char code[kCode];
     if (places_.size() >= kMost) return call;
-    if (!base::read_memory(sample.pid, place - sizeof code, code, sizeof code)) return call;
+    const std::uint64_t code_begin = place - sizeof code;
+    if (!base::read_memory(sample.pid, code_begin, code, sizeof code) &&
+        !base::read_memory(sample.tid, code_begin, code, sizeof code))  // the first has ended
+      return call;
     const long number = number_in_code(code);
     known = places_.emplace(key, number < 0 ? kElsewhere : number).first;
   }

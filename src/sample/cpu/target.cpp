@@ -27,6 +27,16 @@ std::string folder_of(std::uint32_t pid) {
   return "/proc/" + std::to_string(pid);
 }
 
+/// The same with what belongs to all threads of the process: memory, files, environment.
+std::string living_folder_of(std::uint32_t pid) {
+  return "/proc/" + std::to_string(base::living_thread(static_cast<pid_t>(pid)));
+}
+
+bool has_ended(const base::TreeMember& process) {
+  const bool first_has = process.state == 'Z' || process.state == 'X';
+  return first_has && base::living_thread(process.pid) == process.pid;
+}
+
 /// "a\0b\0" as a list.
 std::vector<std::string> strings_of(const std::string& file) {
   std::vector<std::string> out;
@@ -91,7 +101,7 @@ base::Error refused(std::uint32_t pid, const std::vector<std::uint64_t>& users) 
 
 /// Reading another's memory takes more than looking at it.
 std::string unread_reason(std::uint32_t pid) {
-  if (can_open(folder_of(pid) + "/mem")) return {};
+  if (can_open(living_folder_of(pid) + "/mem")) return {};
   const std::string why = std::strerror(errno);
   const auto scope = base::read_file("/proc/sys/kernel/yama/ptrace_scope");
   if (!scope || base::trim(*scope) == "0")
@@ -109,7 +119,7 @@ base::Result<Target> find_target(std::uint32_t pid) {
   if (found->kernel)
     return base::fail(Code::kUsage, which + " is a thread of the kernel", {},
                       "Name a program's process");
-  if (found->state == 'Z' || found->state == 'X')
+  if (has_ended(*found))
     return base::fail(Code::kNoInput, "process " + which + " has ended (a zombie)", {},
                       "Name a process that runs");
   const std::string status = base::read_file(folder + "/status").value_or("");
@@ -119,7 +129,8 @@ base::Result<Target> find_target(std::uint32_t pid) {
   if (pid == static_cast<std::uint32_t>(::getpid()))
     return base::fail(Code::kUsage, "process " + which + " is rangescope itself", {},
                       "Name another process");
-  if (!can_open(folder + "/maps"))
+  const std::string living = living_folder_of(pid);
+  if (!can_open(living + "/maps"))
     return tl::make_unexpected(refused(pid, numbers_of(status, "Uid:\t")));
 
   Target target;
@@ -132,11 +143,11 @@ base::Result<Target> find_target(std::uint32_t pid) {
   const double age_s =
       static_cast<double>(up.tv_sec) + static_cast<double>(up.tv_nsec) * 1e-9 - begun_s;
   target.age_ns = static_cast<std::int64_t>(std::max(0.0, age_s) * 1e9);
-  target.argv = strings_of(folder + "/cmdline");
+  target.argv = strings_of(living + "/cmdline");
   if (target.argv.empty()) target.argv = {name_of_thread(pid, pid)};
   target.environment = base::environment_of(static_cast<pid_t>(pid));
   std::error_code error;
-  target.cwd = std::filesystem::read_symlink(folder + "/cwd", error);
+  target.cwd = std::filesystem::read_symlink(living + "/cwd", error);
   target.unread = unread_reason(pid);
   return target;
 }
@@ -144,8 +155,7 @@ base::Result<Target> find_target(std::uint32_t pid) {
 bool still_runs(const Target& target) {
   const auto now = base::process_at(static_cast<pid_t>(target.pid));
   if (!now || now->start != target.start) return false;
-  // The first thread may have ended before others.
-  return (now->state != 'Z' && now->state != 'X') || threads_of(target.pid).size() > 1;
+  return !has_ended(*now);
 }
 
 std::vector<Member> members_of(std::uint32_t pid, bool tree) {
@@ -181,7 +191,7 @@ bool sleeps(std::uint32_t pid, std::uint32_t tid) {
 }
 
 void maps_of(std::uint32_t pid, const std::function<void(const Mapped&)>& each) {
-  const auto text = base::read_file(folder_of(pid) + "/maps");
+  const auto text = base::read_file(living_folder_of(pid) + "/maps");
   for (const base::MemoryArea& area : base::areas_of(text.value_or(""))) {
     if (!area.is_executable) continue;
     // Memory without a file has this name in the kernel's records.

@@ -147,6 +147,7 @@ struct Cause {
   std::string place, text;
   double share = 0;   ///< of the run
   double weight = 1;  ///< how surely it is no consequence of another one
+  bool blocks_event_loop = false;
 };
 
 std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) {
@@ -167,7 +168,8 @@ std::optional<Cause> wait_cause(const model::Report& report) {
                .place = place_text(wait->place),
                .text = wait_text(*wait),
                .share = wait->blocked_ns / report.run.duration_ns,
-               .weight = weight_of(*wait)};
+               .weight = weight_of(*wait),
+               .blocks_event_loop = wait->event_loop};
 }
 
 /// The surest cause first; at most two.
@@ -203,6 +205,7 @@ void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
   verdict.path = first.place;
   for (const Cause& cause : causes)
     verdict.evidence[std::string(cause.kind) + "_share"] = cause.share;
+  if (first.blocks_event_loop) verdict.evidence["blocks_event_loop"] = 1;
   verdict.next = facts.show("--cpu program");
   out.push_back(std::move(verdict));
 }

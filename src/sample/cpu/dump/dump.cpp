@@ -162,7 +162,10 @@ bool read_registers(std::uint32_t /*tid*/, std::uint64_t (&/*values*/)[kRegister
 
 class Dumper {
  public:
-  Dumper(Target target, const std::filesystem::path& cache) : pid_(target.pid), cache_(cache) {
+  Dumper(Target target, const std::filesystem::path& cache)
+      : pid_(target.pid),
+        living_(static_cast<std::uint32_t>(base::living_thread(static_cast<pid_t>(pid_)))),
+        cache_(cache) {
     out_.target = std::move(target);
     own_pid_ = own_number("/proc/" + std::to_string(pid_) + "/status", pid_);
   }
@@ -171,7 +174,7 @@ class Dumper {
     const std::int64_t begun = sample::now_ns();
     std::error_code error;
     out_.executable =
-        std::filesystem::read_symlink("/proc/" + std::to_string(pid_) + "/exe", error).string();
+        std::filesystem::read_symlink("/proc/" + std::to_string(living_) + "/exe", error).string();
     maps_of(pid_, [&](const Mapped& mapped) {
       space_.map({mapped.start, mapped.start + mapped.length, mapped.offset,
                   &modules_.find(mapped.path, mapped.pid)});
@@ -207,7 +210,7 @@ class Dumper {
 
   void read_thread(std::uint32_t tid) {
     const auto at = base::thread_at(static_cast<pid_t>(pid_), static_cast<pid_t>(tid));
-    if (!at) return;
+    if (!at || at->state == 'Z' || at->state == 'X') return;
     DumpedThread& thread = out_.threads.emplace_back();
     thread.tid = tid;
     thread.name = name_of_thread(pid_, tid);
@@ -240,7 +243,7 @@ class Dumper {
     read_stacks(thread, sample);
     if (wait.kind == WaitKind::kGil) own_holders_[thread.tid] = python_->gil_holder(wait.lock);
     if (wait.kind == WaitKind::kLock && wait.lock != 0)
-      own_holders_[thread.tid] = mutex_owner(pid_, wait.lock);
+      own_holders_[thread.tid] = mutex_owner(living_, wait.lock);
   }
 
   void read_running(DumpedThread& thread) {
@@ -255,7 +258,7 @@ class Dumper {
     const bool was_stopped = while_stopped(static_cast<pid_t>(thread.tid), [&] {
       stopped_at = sample::now_ns();
       sample.registers = has_tables() && read_registers(thread.tid, sample.values);
-      if (sample.registers) copy_ = read_memory(pid_, sample.values[kRsp], kRunningStack);
+      if (sample.registers) copy_ = read_memory(living_, sample.values[kRsp], kRunningStack);
       read_python(thread);
       return true;
     });
@@ -269,7 +272,7 @@ class Dumper {
   }
 
   void read_stacks(DumpedThread& thread, Sample& sample) {
-    copy_ = read_memory(pid_, sample.values[kRsp], kDumpedStack);
+    copy_ = read_memory(living_, sample.values[kRsp], kDumpedStack);
     read_python(thread);
     unwind_copy(thread, sample);
   }
@@ -302,7 +305,7 @@ class Dumper {
   [[nodiscard]] std::string file_of(std::uint64_t descriptor) const {
     std::error_code error;
     const auto target = std::filesystem::read_symlink(
-        "/proc/" + std::to_string(pid_) + "/fd/" + std::to_string(descriptor), error);
+        "/proc/" + std::to_string(living_) + "/fd/" + std::to_string(descriptor), error);
     return error ? std::string() : target.string();
   }
 
@@ -373,6 +376,7 @@ class Dumper {
 
   static constexpr std::size_t kRunningStack = 64 << 10;  // is copied while it is stopped
   std::uint32_t pid_, own_pid_ = 0;
+  std::uint32_t living_;  ///< of its threads, for what belongs to all of them
   std::filesystem::path cache_;
   Modules modules_;
   Space space_;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/elf_file.hpp"
+#include "base/process_tree.hpp"
 #include "sample/cpu/libdw/open.hpp"
 #include "sample/cpu/unwind.hpp"
 
@@ -320,7 +321,8 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
     return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf, 0);
   }
   if (!path.starts_with('/') || path.starts_with("//")) return nullptr;
-  int fd = base::open_regular_file("/proc/" + std::to_string(pid) + "/root" + path);
+  const pid_t living = base::living_thread(static_cast<pid_t>(pid));
+  int fd = base::open_regular_file("/proc/" + std::to_string(living) + "/root" + path);
   if (fd < 0) fd = base::open_regular_file(path);
   if (fd < 0) return nullptr;
   std::uint64_t bytes = 0;
