@@ -20,9 +20,10 @@ using model::ComparedValue;
 using model::Comparison;
 using model::Standing;
 
-/// A function of the program or of a Python file; "memcpy [libc.so.6]" is of a library.
+/// A function of the program or of a Python file. "memcpy [libc.so.6]" is of a library, and
+/// "+0x5dcc20" has no name: of a file without symbols, which an interpreter often is.
 bool is_program_function(const ComparedFunction& function) {
-  return !function.name.ends_with(']');
+  return !function.name.ends_with(']') && function.name.find("+0x") == std::string::npos;
 }
 
 /// "encode in step is slower: its own CPU time from 326.2 ms to 461.2 ms per instance (+41.4 %).",

@@ -42,6 +42,21 @@ Comparison two_sides(std::vector<ComparedRegion> regions) {
   return out;
 }
 
+TEST(Headline, NamesAFunctionThatHasAName) {
+  ComparedRegion program =
+      region({"program"}, value("wall_ns.median", 1e6, 1.01e6, 0.98, 1.03, Standing::kNoise));
+  for (const char* name :
+       {"+0x5dcc20", "libc.so.6+0x174e80", "memcpy [libc.so.6]", "load (train.py)"}) {
+    model::ComparedFunction& function = program.functions.emplace_back();
+    function.name = name;
+    function.self = value("self_ns", 10e3, 12e3, 1.18, 1.22, Standing::kMore);
+  }
+  const std::string headline = comparison_headline(two_sides({program}));
+  EXPECT_NE(headline.find("load (train.py) in program is slower"), std::string::npos) << headline;
+  EXPECT_EQ(headline.find("+0x"), std::string::npos) << headline;
+  EXPECT_EQ(headline.find("memcpy"), std::string::npos) << headline;
+}
+
 TEST(Headline, NamesAKernelWhereNoRangeChanged) {
   Comparison comparison = two_sides(
       {region({"decode"}, value("wall_ns.median", 1e6, 1.01e6, 0.98, 1.03, Standing::kNoise))});
