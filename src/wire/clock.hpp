@@ -1,6 +1,6 @@
-// The clock of captures: CLOCK_MONOTONIC as the machine has it. A process in a time namespace
-// (time_namespaces(7)) reads one that stands elsewhere, and the processes of a run, its samplers
-// among them, may be in several.
+// The clock of captures: the machine's CLOCK_MONOTONIC. A process in a time namespace
+// (time_namespaces(7)) reads a clock with an offset, and the processes of a run, including its
+// samplers, may be in several namespaces.
 #pragma once
 
 #include <fcntl.h>
@@ -11,12 +11,13 @@
 
 namespace rangescope::wire {
 
-/// How far CLOCK_MONOTONIC of this process is ahead of the machine's, in nanoseconds; 0 where /proc
+/// How far CLOCK_MONOTONIC of this process is ahead of the machine's, in nanoseconds; 0 if /proc
 /// does not say. Reads two links and a file, and allocates nothing.
 [[nodiscard]] inline std::int64_t clock_ahead_ns() {
   char own[64], of_children[64], text[256];
   const ssize_t bytes = ::readlink("/proc/self/ns/time", own, sizeof own);
-  // What made a namespace is not in it: its children will be, and the file is of theirs.
+  // A process that made a namespace is not in it: its children will be, and the file is about
+  // theirs.
   if (bytes <= 0 ||
       ::readlink("/proc/self/ns/time_for_children", of_children, sizeof of_children) != bytes ||
       std::memcmp(own, of_children, static_cast<std::size_t>(bytes)) != 0)

@@ -1,10 +1,10 @@
-// Counter records, in the GPU stream of a native capture (wire/gpu.hpp, types 64 to 95): what was
-// measured, of which range, on which occurrences, and what happened to the others. Written by
+// Counter records, in the GPU stream of a native capture (wire/gpu.hpp, types 64 to 95): measured
+// values, their ranges and occurrences, and what happened to the other occurrences. Written by
 // inject/cupti/counters, read by read/native.
 //
-// Metrics and targets are defined before they are used. A Round is one complete set of values: of a
-// range, or, with `kernel` set, of one kernel of it; `count` doubles follow, in the order of the
-// metrics' ids, NaN where CUPTI computed none. Names are the stream's Name records.
+// Metrics and targets are defined before they are used. A Round is one complete set of values of a
+// range, or, with `kernel` set, of one of its kernels; `count` doubles follow, in the order of the
+// metrics' ids, NaN if CUPTI computed none. Names are the stream's Name records.
 #pragma once
 
 #include <cstdint>
@@ -49,12 +49,12 @@ struct Round {
 };
 
 struct Tally {
-  gpu::RecordHeader head;  ///< id: the target; small: 1 when kernels could not be told apart (CUDA
-                           ///< graphs), 2 when it stopped coming while passes were lacking
+  gpu::RecordHeader head;  ///< id: the target; small: 1 if kernels could not be distinguished (CUDA
+                           ///< graphs), 2 if it stopped coming while passes were missing
   std::uint32_t occurrences, skipped_first, skipped_arming, measured, discarded, varied, rounds,
       passes, needed, device;
   std::uint32_t waits, waited_ms;  ///< how often and how long the program waited for the hardware
-  std::uint32_t passed_over, unused;  ///< occurrences that the plan's `every` leaves out
+  std::uint32_t passed_over, unused;  ///< occurrences that the plan's `every` left out
 };
 
 struct Activity {

@@ -1,41 +1,42 @@
 // CPU samples of a program: `<run>/native/cpu/*.cpu`, written by sample/cpu in rangescope's own
 // process, read by read/native. Little-endian. Head and blocks are those of wire/samples.hpp, with
-// another magic and other types of blocks. docs/formats/cpu.md has the whole.
+// another magic and other types of blocks. The complete description is docs/formats/cpu.md.
 //
-// A block is `items` items, one after the other. Numbers are unsigned LEB128 of at most ten bytes
-// (zigzag where they may be negative), a text is its length and its bytes. Numbers of threads,
-// modules, frames and stacks count up from 0 over the whole file; 0 stands for none where `+1` is
-// written below.
+// A block has `items` items. Numbers are unsigned LEB128 of at most ten bytes (zigzag if they may
+// be negative); a text is its length and its bytes. Threads, modules, frames and stacks are
+// numbered from 0 over the whole file; where `+1` is written below, 0 means none.
 //
 // kDescription  text, one `key value` a line: interval_ns, unwinding, refused (what the kernel did
-// not allow:
-//               `kernel`: samples in the kernel; `context switches`: then there are no waits);
-//               modules, functions, phases: which Python becomes regions where nothing is launched,
-//               as wire/names.hpp has them, a line each
+//               not allow: `kernel`: samples in the kernel; `context switches`: then there are no
+//               waits); modules, functions, phases: which Python functions become regions of
+//               threads that launch nothing, in the form of wire/names.hpp, a line each
 // kThreads      pid, tid, pid and tid in the program's own namespace, process start ns, thread name
 // kModules      path, build id as hex digits (may be empty)
-// kFrames       kind (FrameKind), then kNative: module+1, address in the module's file (as in its
-// program headers; of
-//               a caller, the byte before the return address); kPython: function, file, line (0:
-//               none); kCut: nothing
+// kFrames       kind (FrameKind), then
+//               kNative: module+1, address in the module's file (as in its program headers; of a
+//               caller, the byte before the return address);
+//               kPython: function, file, line (0: none);
+//               kCut: nothing
 // kStacks       parent stack+1 (0 for the outermost frame), frame
-// kSamples      zigzag time difference to the item before (the first is whole), thread, stack+1
+// kSamples      zigzag time difference to the previous item (the first is whole), thread, stack+1
 // kWaits        zigzag start difference, length ns, thread, WaitKind (with kStandsForMore), stack+1
-// (what it waited in,
-//               where known)
-// kSymbols      frame, count, then for each function from the outermost to the innermost inlined
-// one: name, file, line kCounters     name, period, 1 if it is counted and 0 if the system refused
-// it kCounts       zigzag time difference, thread, counter: the thread had counted another period
-// kTotals       for each of kCounters: its count over the whole run, scaled; ns that it ran, of ns
-// that it could have kCreators     thread, the thread that started it kHolders      zigzag start
-// difference, thread: of a wait; the thread that had what it waited for kLines        frame, of
-// each function of its kSymbols: the line in its file (0: unknown) kBlind        zigzag start
-// difference, length ns: context switches were not recorded kProcesses    pid, parent pid (0 of the
-// program's first), start ns, length ns, name of what it executed last; once
-//               while it runs, and once more when it has ended
-// kEvent        as in wire/samples.hpp, with CpuEvent as kind
-// kEnd          text: `cpu_ns N`, what sampling took of a core; `lost N`, samples that the kernel
-// had no room for
+//               (what it waited in, if known)
+// kSymbols      frame, count, then for each function, from the outermost to the innermost inlined
+//               one: name, file, line
+// kCounters     name, period, 1 if it is counted and 0 if the system refused it
+// kCounts       zigzag time difference, thread, counter: the thread had counted another period
+// kTotals       for each of kCounters: its count over the whole run, scaled; ns that it ran, and ns
+//               that it could have run
+// kCreators     thread, the thread that started it
+// kHolders      zigzag start difference, thread: of a wait; the thread that held what it waited for
+// kLines        frame, and for each function of its kSymbols the line in its file (0: unknown)
+// kBlind        zigzag start difference, length ns: context switches were not recorded
+// kProcesses    pid, parent pid (0 of the program's first), start ns, length ns, name of the
+// program
+//               that it executed last; once while it runs, and once more when it has ended
+// kEvent        as in wire/samples.hpp, with an EventKind from below
+// kEnd          text: `cpu_ns N`, the CPU time that sampling took; `lost N`, samples for which the
+//               kernel had no room
 #pragma once
 
 #include <cstdint>
@@ -61,12 +62,12 @@ inline constexpr Type kThreads{16}, kModules{17}, kFrames{18}, kStacks{19}, kSam
 inline constexpr const char *kModulesKey = "modules", *kFunctionsKey = "functions",
                             *kPhasesKey = "phases";
 
-/// In place of a call of Python's loop whose functions were not read: a kPython frame of this name.
+/// The name of a kPython frame for a call of Python's loop whose functions were not read.
 inline constexpr const char* kNotRead = "(not read)";
 
 enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kCut = 2 };
-/// What a thread waited for, by the system call that it was in; kIo also for a page of memory, in
-/// none.
+/// What a thread waited for, by the system call that it was in. kIo also for a page of memory,
+/// without a system call.
 enum class WaitKind : std::uint8_t {
   kOther = 0,
   kLock = 1,
@@ -76,22 +77,22 @@ enum class WaitKind : std::uint8_t {
   kGil = 5,
   kChild = 6
 };
-/// Added to a WaitKind: the wait stands for those of the time before its window too, which was not
-/// watched.
+/// Added to a WaitKind: the wait represents also those of the time before its window, which was not
+/// observed.
 inline constexpr std::uint64_t kStandsForMore = 8;
 
 /// EventKind of a kEvent block.
 inline constexpr samples::EventKind kUnavailable{32},  ///< no CPU samples; the text says why
     kThrottled{33},     ///< the kernel sampled less often for a while
-    kBounded{34},       ///< the file or the memory came to its bound: nothing more is kept
+    kBounded{34},       ///< file or memory reached the bound: nothing more is stored
     kPythonLate{36},    ///< `count` samples came too late to read their Python frames
     kNotCounted{37},    ///< `count` counters that the system refused; the text says why
     kShortThreads{38},  ///< `count` threads ended before their first sample; text: ns of CPU time
                         ///< that they used
-    kNotRecorded{39},   ///< a program whose ranges are not; text: kind of loss, pid, sentence
+    kNotRecorded{39},   ///< a program without recorded ranges; text: kind of loss, pid, sentence
     kPythonUnread{35};  ///< a Python whose stacks cannot be read; the text says why
 
-/// A moment in an item: written as the difference to that of the item before.
+/// A time in an item, written as the difference to that of the previous item.
 struct At {
   std::int64_t ns;
 };

@@ -1,8 +1,8 @@
-// Where CPython 3.9 to 3.15 keep what a walk over frames reads: who samples a process from outside
-// and who looks at its own threads share it.
+// Offsets of the fields of CPython 3.9 to 3.15 that a walk over frames reads. Shared by the
+// sampler, which reads another process, and by the injected library, which reads its own threads.
 //
-// 3.13 and later publish the places (_Py_DebugOffsets, in front of _PyRuntime); of the others they
-// are tabled by minor version, which keeps them.
+// 3.13 and later publish the offsets (_Py_DebugOffsets, at the start of _PyRuntime). For older ones
+// there is a table by minor version; they do not change within one.
 #pragma once
 
 #include <algorithm>
@@ -16,25 +16,25 @@ namespace rangescope::wire::cpython {
 
 struct Fields {
   std::uint32_t heads, next_interpreter, threads, next_thread, interpreter, thread_id, native_id;
-  std::uint32_t frame;  ///< of the thread: the frame, or what points to it
-  std::int32_t
-      through;  ///< 3.11, 3.12: the frame's place in what the thread points to; -1: directly
+  std::uint32_t frame;   ///< of the thread: pointer to the frame, or to a struct with that pointer
+  std::int32_t through;  ///< 3.11, 3.12: offset of the frame's pointer in that struct; -1: directly
   std::uint32_t previous, code, owner, entry;  ///< of the frame; 0: there is none
   std::uint32_t file, name, line;              ///< of code
-  std::uint32_t type;  ///< of any object; what is its own begins 8 bytes behind it
-  std::uint32_t length, state,
-      ascii;  ///< of a text; `ascii`: where its characters are, if all are ASCII
-  std::uint32_t instruction, lines,
-      bytes;                ///< of the frame; of code: the table of lines, and the instructions
-  std::uint32_t kind;       ///< the bit of `state` that its width, compact and ascii begin at
-  std::uint32_t compact;    ///< where the characters of other texts are
-  std::uint32_t generator;  ///< of the frame: whose frame it is, before 3.11; 0: `owner` says it
+  std::uint32_t type;  ///< of any object; its own fields begin 8 bytes after it
+  /// Of a text; `ascii`: its characters, if all are ASCII.
+  std::uint32_t length, state, ascii;
+  /// `instruction`: of the frame. `lines`, `bytes`: of code, the table of lines and the
+  /// instructions.
+  std::uint32_t instruction, lines, bytes;
+  std::uint32_t kind;       ///< the first bit in `state` of width, compact and ascii
+  std::uint32_t compact;    ///< of a text: its characters, if not all are ASCII
+  std::uint32_t generator;  ///< of the frame: its owner, before 3.11; 0: see `owner`
   std::uint32_t locals;     ///< of the frame: the first local variable
 };
 
 constexpr int kFirst = 9, kFirstThatPublishes = 13;
 
-// Of 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
+// For 3.9.18, 3.10.13, 3.11.7 and 3.12.1, by offsetof() with their headers.
 constexpr Fields kFields[] = {
     {32,  0,  8, 8,  16, 176, 0, 24, -1, 24, 32, 0,  0,  104,
      112, 40, 8, 16, 32, 48,  0, 0,  0,  2,  72, 96, 360},
@@ -45,8 +45,9 @@ constexpr Fields kFields[] = {
     {40,  0,  72, 8,  16, 136, 144, 56,  0,   8, 0,  70, 0, 112,
      128, 68, 8,  16, 32, 40,  56,  136, 192, 2, 56, 0,  72},
 };
-// Where the same numbers, from heads to bytes, stand in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by
-// offsetof() with their headers; 0: not there. The first local stands behind the instruction.
+// Offsets of the same numbers, from heads to bytes, in _Py_DebugOffsets of 3.13, 3.14 and 3.15, by
+// offsetof() with their headers; 0: missing. The number of the first local follows that of the
+// instruction.
 constexpr std::size_t kNumbers = 23;
 constexpr std::uint16_t kPublished[][kNumbers] = {
     {40, 64,  72,  168, 176, 192, 200, 184, 0,   232, 240, 264,
@@ -59,12 +60,12 @@ constexpr std::uint16_t kPublished[][kNumbers] = {
 constexpr int kLast = kFirstThatPublishes + static_cast<int>(std::size(kPublished)) - 1;
 constexpr std::size_t kDebugOffsets = 760, kFreeThreaded = 16;
 
-/// `bytes`: kDebugOffsets of them, from the begin of _PyRuntime.
+/// `bytes`: the first kDebugOffsets bytes of _PyRuntime.
 inline Fields published(const char* bytes, int minor) {
   const auto& places = kPublished[minor - kFirstThatPublishes];
-  const auto number = [&](std::size_t at) {
+  const auto number = [&](std::size_t offset) {
     std::uint64_t value = 0;
-    if (at != 0) std::memcpy(&value, bytes + at, sizeof value);
+    if (offset != 0) std::memcpy(&value, bytes + offset, sizeof value);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, 1u << 20));
   };
   std::uint32_t numbers[kNumbers];
@@ -74,22 +75,22 @@ inline Fields published(const char* bytes, int minor) {
   std::memcpy(&fields, numbers, sizeof numbers);
   fields.through = -1;
   fields.generator = 0;
-  // Without a lock of all threads, `interned` is a byte of its own since 3.14.
+  // In free-threaded builds `interned` is a separate byte since 3.14.
   fields.kind = minor >= 14 && number(kFreeThreaded) != 0 ? 8 : 2;
   fields.compact = fields.ascii + 16;
   fields.locals = number(places[20] + 8u);
   return fields;
 }
 
-/// The line of an instruction, so many bytes behind the first; 0: unknown. Entries of the table
-/// (3.11 and later; PEP 626, Objects/locations.md) say how many instructions they are of, and by
-/// how many lines they go on from `first`.
-inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::uint64_t behind) {
+/// The line of the instruction `offset` bytes after the first; 0: unknown. Each entry of the table
+/// (3.11 and later; PEP 626, Objects/locations.md) has a number of instructions, and the difference
+/// of their line to that of the previous entry, at first to `first`.
+inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::uint64_t offset) {
   std::int64_t line = first;
   std::uint64_t end = 0;
-  for (std::size_t at = 0; at < table.size();) {
+  for (std::size_t i = 0; i < table.size();) {
     const auto next = [&] {
-      return at < table.size() ? static_cast<std::uint8_t>(table[at++]) : std::uint8_t{0};
+      return i < table.size() ? static_cast<std::uint8_t>(table[i++]) : std::uint8_t{0};
     };
     const std::uint8_t head = next();
     const unsigned form = head >> 3 & 15;
@@ -100,15 +101,15 @@ inline std::uint32_t line_at(std::string_view table, std::uint32_t first, std::u
         value |= std::uint64_t{part & 63u} << shift;
         if ((part & 64) == 0) break;
       }
-      line += (value & 1) != 0 ? -static_cast<std::int64_t>(value >> 1)
-                               : static_cast<std::int64_t>(value >> 1);
+      const auto difference = static_cast<std::int64_t>(value >> 1);
+      line += (value & 1) != 0 ? -difference : difference;
     } else if (form >= 10 && form <= 12) {
       line += form - 10;
     }
     end += 2 * ((head & 7u) + 1);
-    if (behind < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
-    while (at < table.size() && (static_cast<std::uint8_t>(table[at]) & 0x80) == 0)
-      ++at;  // columns
+    if (offset < end) return form == 15 || line <= 0 ? 0 : static_cast<std::uint32_t>(line);
+    const auto is_column = [&] { return (static_cast<std::uint8_t>(table[i]) & 0x80) == 0; };
+    while (i < table.size() && is_column()) ++i;
   }
   return 0;
 }

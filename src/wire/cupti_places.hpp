@@ -1,5 +1,5 @@
-// Where CUPTI may lie. The injected library and rangescope's own sampler look in the same places,
-// in the same order.
+// Where CUPTI may be installed. The injected library and rangescope's own sampler search the same
+// places in the same order.
 #pragma once
 
 #include <cstdio>
@@ -8,9 +8,9 @@
 
 namespace rangescope::wire {
 
-/// Calls `try_path(const char*)` with one place after the other until it answers true; false when
-/// none did. `newest` is the major version of CUDA that the driver implements: it runs programs of
-/// its own major version and older ones, so its own is tried first.
+/// Calls `try_path(const char*)` with each place until it returns true; false if none did. `newest`
+/// is the major version of CUDA that the driver implements: it runs programs of its own major
+/// version and older ones, so its own is tried first.
 template <class TryPath>
 [[nodiscard]] bool find_cupti(int newest, TryPath&& try_path) {
   newest = newest == 12 ? 12 : 13;

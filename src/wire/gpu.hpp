@@ -4,11 +4,11 @@
 //   FileHeader
 //   repeat: BlockHeader, `bytes` bytes of records
 //
-// Blocks are appended with one write each, so that whatever was written survives the death of the
-// process; a block that does not end inside the file, or whose checksum differs, is a torn tail: it
-// and what follows are cut and counted. Records are 8-byte aligned and begin with RecordHeader,
-// whose `words` is their size in units of 8 bytes: a reader skips types that it does not know.
-// Names, streams and launch shapes are interned: a definition precedes its first use.
+// Each block is appended with one write, so that it survives the death of the process. A block that
+// does not end inside the file, or whose checksum differs, is a torn tail: it and everything after
+// it are cut off and counted. Records are 8-byte aligned and begin with RecordHeader, whose `words`
+// is their size in units of 8 bytes, so that a reader can skip types that it does not know. Names,
+// streams and launch shapes are interned: a definition precedes its first use.
 //
 // A kernel takes 24 bytes and the call that launched it 24 more. Times are nanoseconds of
 // CLOCK_MONOTONIC when the info record "clock" says "callback"; when it says "offset" they are
@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr const char* kSuffix = ".gpu";
 /// Next to a stream: the snapshot of PyTorch's allocator that its process saved (read/snapshot).
 inline constexpr const char* kMemorySuffix = ".memory";
-/// Of Info: whether that is saved. One of these, else the reason why not.
+/// Info record that says whether the snapshot is saved: one of these values, or the reason why not.
 inline constexpr const char* kMemoryKey = "memory";
 inline constexpr const char *kMemoryOn = "on", *kMemoryOfProgram = "the program's own";
 inline constexpr const char *kMemoryOff = "off", *kMemoryWaits = "waits for PyTorch";
@@ -129,13 +129,13 @@ struct Launch {
 };
 static_assert(sizeof(Launch) == 24);
 
-/// A torch.nn.Module by the chain of those that were called around it: `torch.nn.Module._call_impl`
-/// was running. Or a function in that chain, whose name stands as its type.
+/// A torch.nn.Module, identified by the chain of modules that were called around it
+/// (`torch.nn.Module._call_impl` was running). Or a function in that chain, with its name as type.
 struct Module {
   RecordHeader head;         ///< id: number of the chain that ends with it; small: 1 for a function
   std::uint32_t around;      ///< number of the chain without it; 0: it is the outermost
-  std::uint16_t name_bytes;  ///< its name below the one around it, "layers.3.mlp"; none where that
-                             ///< does not hold it
+  std::uint16_t name_bytes;  ///< its name below the module around it, "layers.3.mlp"; 0 if it is
+                             ///< not below that module
   std::uint16_t type_bytes;
 };
 static_assert(sizeof(Module) == 16);
@@ -144,21 +144,21 @@ static_assert(sizeof(Module) == 16);
 struct LaunchIn {
   Launch launch;
   std::uint32_t module;  ///< a Module
-  std::uint32_t
-      same;  ///< so many of the outermost are in the call that the thread's last launch was in
+  /// The number of outermost modules that are in the same call as at the thread's last launch.
+  std::uint32_t same;
 };
 static_assert(sizeof(LaunchIn) == 32);
 
-/// What PyTorch's autograd says of a launch: the operator of the forward pass that its thread began
-/// last, or the function of the backward pass that it evaluates.
+/// The origin of a launch by PyTorch's autograd: the operator of the forward pass that its thread
+/// began last, or the function of the backward pass that it evaluates.
 struct MadeBy {
   static constexpr std::uint32_t kNoNumber = 0xffffffff;
-  enum What : std::uint8_t { kNothing = 0, kOperator = 1, kFunction = 2 };
-  std::uint32_t sequence =
-      kNoNumber;             ///< lowest bits of the number, which a function has of its operator
-  std::uint16_t thread = 0;  ///< of the operator, lowest bits of PyTorch's number
-  std::uint8_t what = kNothing;
-  std::uint8_t evaluates = 0;  ///< 1: the operator is of a forward pass that a function makes again
+  enum Kind : std::uint8_t { kNothing = 0, kOperator = 1, kFunction = 2 };
+  /// Lowest bits of the operator's number, which its function has as well.
+  std::uint32_t sequence = kNoNumber;
+  std::uint16_t thread = 0;  ///< lowest bits of PyTorch's number of the operator's thread
+  std::uint8_t kind = kNothing;
+  std::uint8_t evaluates = 0;  ///< 1: the operator is of a forward pass that a function recomputes
 };
 
 /// A launch of a program that differentiates.
@@ -172,8 +172,8 @@ inline constexpr std::uint32_t kNoStream = 0xffffffff;  ///< in place of CUPTI's
 
 enum class MemoryOperation : std::uint8_t { kAllocate = 0, kFree = 1, kFailedAllocation = 2 };
 
-/// What a call allocated or freed. Allocated memory is there when the call returns, freed memory is
-/// gone when it begins.
+/// What a call allocated or freed. Allocated memory exists from the return of the call, freed
+/// memory until its begin.
 struct Memory {
   RecordHeader head;      ///< id: correlation; small: CUpti_ActivityMemoryKind, 0 of a free
   std::uint64_t address;  ///< or the handle of physical memory (cuMemCreate)
@@ -313,10 +313,10 @@ static_assert(sizeof(ClockSample) == 32);
 /// FNV-1a over 8-byte words; `bytes` is a multiple of 8.
 [[nodiscard]] inline std::uint64_t checksum(const void* data, std::size_t bytes) {
   std::uint64_t sum = 0xcbf29ce484222325ull;
-  const auto* at = static_cast<const unsigned char*>(data);
+  const auto* begin = static_cast<const unsigned char*>(data);
   for (std::size_t i = 0; i + 8 <= bytes; i += 8) {
     std::uint64_t word;
-    std::memcpy(&word, at + i, 8);
+    std::memcpy(&word, begin + i, 8);
     sum = (sum ^ word) * 0x100000001b3ull;
   }
   return sum;

@@ -1,5 +1,5 @@
-// The short name of a kernel, as ncu's name base `function` has it. The library that counts and the
-// readers of what it left choose kernels by it.
+// The short name of a kernel, as in ncu's name base `function`. The injected library and the
+// readers of its captures choose kernels by it.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,12 @@
 namespace rangescope::wire {
 
 /// The function's own name without return type, namespaces, template arguments and parameters:
-/// "scale" of "void at::<unnamed>::scale<float, (int)4>(float *, int)". Where there is no such
-/// thing the text itself.
+/// "scale" of "void at::<unnamed>::scale<float, (int)4>(float *, int)". The text itself if it has
+/// none of these.
 [[nodiscard]] inline std::string_view short_kernel_name(std::string_view demangled) {
-  // From the front: the name ends where its template arguments or parameters begin, and begins
-  // behind the last space or
-  // "::" before that. In "(anonymous namespace)::f(int)" the first parenthesis opens no parameter
-  // list.
+  // The name ends where its template arguments or parameters begin, and begins after the last space
+  // or "::" before that. In "(anonymous namespace)::f(int)" the first parenthesis opens no
+  // parameter list.
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   std::size_t begin = 0;
   for (std::size_t i = 0; i < demangled.size(); ++i) {

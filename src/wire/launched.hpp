@@ -1,19 +1,18 @@
-// When rangescope started a program and when that ended: the file `launched` beside its captures,
-// written by the launcher itself, so that a program that loads nothing of ours has a begin and an
-// end too. Lines `key value`:
+// When rangescope started a program, and when the program ended: the file `launched` next to its
+// captures, written by the launcher, so that a program that does not load our library has a begin
+// and an end too. Lines `key value`:
 //
 //   rangescope-launched 1
 //   start_unix_ns 1700000000000000000   UTC, from before the spawn
 //   start_ns 81900000000                CLOCK_MONOTONIC, the same moment
 //   end_ns 83900000000                  when it was reaped; absent while it runs
 //
-// Of a window of a process that ran already (`attach`), start and end are the window's, and then
-// stand:
+// For a window, start and end are the window's. There are also, for a process that was running
+// already (`attach`), the first two, and for a program that we started, the last:
 //
 //   attached_pid 4711
-//   ran_ns 7200000000000                it had run for so long when the window began
-//   window 2                            of a program that we started: the window's number
-//   (wire/control.hpp)
+//   ran_ns 7200000000000                how long it had run when the window began
+//   window 2                            the window's number (wire/control.hpp)
 #pragma once
 
 #include <cinttypes>
@@ -45,7 +44,7 @@ inline std::string text_of(const Launched& launched) {
   return text;
 }
 
-/// False where it is none, or damaged.
+/// False if it is not such a file, or damaged.
 inline bool read(const std::string& text, Launched& into) {
   const std::string head = kHead;
   if (text.compare(0, head.size(), head) != 0) return false;
@@ -53,14 +52,16 @@ inline bool read(const std::string& text, Launched& into) {
                                  "start_unix_ns %" SCNd64 " start_ns %" SCNd64 " end_ns %" SCNd64,
                                  &into.start_unix_ns, &into.start_ns, &into.end_ns);
   constexpr std::int64_t kLatest = std::int64_t{1} << 62;
-  if (const auto at = text.find("attached_pid "); at != std::string::npos)
-    std::sscanf(text.c_str() + at, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid,
+  if (const auto line = text.find("attached_pid "); line != std::string::npos)
+    std::sscanf(text.c_str() + line, "attached_pid %" SCNu32 " ran_ns %" SCNd64, &into.attached_pid,
                 &into.ran_ns);
-  if (const auto at = text.find("\nwindow "); at != std::string::npos)
-    std::sscanf(text.c_str() + at, "\nwindow %" SCNu32, &into.window);
+  if (const auto line = text.find("\nwindow "); line != std::string::npos)
+    std::sscanf(text.c_str() + line, "\nwindow %" SCNu32, &into.window);
   if (into.ran_ns < 0 || into.ran_ns >= kLatest) into.ran_ns = 0;
-  return fields >= 2 && into.start_ns > 0 && into.start_ns < kLatest && into.end_ns < kLatest &&
-         (into.end_ns == 0 || into.end_ns >= into.start_ns) && into.start_unix_ns > 0;
+  const bool has_start =
+      fields >= 2 && into.start_ns > 0 && into.start_ns < kLatest && into.start_unix_ns > 0;
+  const bool is_running = into.end_ns == 0;
+  return has_start && into.end_ns < kLatest && (is_running || into.end_ns >= into.start_ns);
 }
 
 }  // namespace rangescope::wire::launched

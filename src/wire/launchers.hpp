@@ -1,5 +1,5 @@
-// Where launchers tell a process its place in a parallel job: environment variables, the first that
-// is set counts. torchrun, Open MPI, PMIx, PMI (MPICH, Intel MPI), Slurm.
+// The environment variables in which launchers pass a process its rank in a parallel job: torchrun,
+// Open MPI, PMIx, PMI (MPICH, Intel MPI), Slurm. The first that is set counts.
 #pragma once
 
 namespace rangescope::wire {
@@ -15,7 +15,7 @@ inline constexpr const char* kWorldVariables[] = {"WORLD_SIZE", "OMPI_COMM_WORLD
                                                   "SLURM_STEP_NUM_TASKS"};
 inline constexpr unsigned kMostRanks = 100000000;
 
-/// A rank or size as a variable has it; false for what is none.
+/// Parses a rank or size; false if the text is not one.
 [[nodiscard]] inline bool parse_rank(const char* text, unsigned& value) {
   if (text == nullptr || *text == '\0') return false;
   for (value = 0; *text >= '0' && *text <= '9' && value < kMostRanks; ++text)
@@ -23,7 +23,7 @@ inline constexpr unsigned kMostRanks = 100000000;
   return *text == '\0';
 }
 
-/// Is `rank` in a list like "0-7,16"?
+/// Whether `rank` is in a list like "0-7,16".
 [[nodiscard]] inline bool lists_rank(const char* list, unsigned rank) {
   const auto number = [&list] {
     unsigned value = 0;
@@ -34,7 +34,10 @@ inline constexpr unsigned kMostRanks = 100000000;
   while (*list >= '0' && *list <= '9') {
     const unsigned first = number();
     unsigned last = first;
-    if (*list == '-') ++list, last = number();
+    if (*list == '-') {
+      ++list;
+      last = number();
+    }
     if (first <= rank && rank <= last) return true;
     if (*list == ',') ++list;
     while (*list == ' ') ++list;

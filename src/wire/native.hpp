@@ -4,28 +4,28 @@
 //   FileHeader, 4096 bytes
 //   chunks, each 4096-aligned and a multiple of 4096 bytes: ChunkHeader, then records, then zeros
 //
-// The file is written through shared memory maps, so that everything written is in the page cache
-// and survives whatever kills the process. A stream is what one thread after another wrote: its
-// chunks carry its number and a sequence. Every stream is self-contained: a string or domain is
-// defined in it before its first use, so no writer ever waits for another. Records are 8-byte
-// aligned and begin with RecordHeader, which is stored last: a word of zero where a record should
-// begin ends the chunk's data, and a record that was being written when the process died never
-// shows. A page of zeros where a chunk should begin is a hole (its owner died, or its blocks could
-// not be had). `words` lets a reader skip types it does not know. Time is CLOCK_MONOTONIC in
-// nanoseconds.
+// The file is written through shared memory maps, so everything written is in the page cache and
+// survives the death of the process. A stream has the records of one thread, or of several, one
+// after the other: its chunks have the stream's number and a sequence. Every stream is
+// self-contained: a string or domain is defined in it before its first use, so no writer waits for
+// another. Records are 8-byte aligned and begin with RecordHeader, which is stored last: a zero
+// word instead of a record ends the chunk's data, and a record that was being written when the
+// process died is never seen. A page of zeros instead of a chunk is a hole (its owner died, or its
+// blocks could not be allocated). `words` lets a reader skip types it does not know. Time is
+// CLOCK_MONOTONIC in nanoseconds.
 //
-// A range takes 16 bytes where it can: a push or pop that says only how long after the one before
-// it, in the same chunk, it came. First writes to a page of the file are half of what a range costs
-// its thread, so bytes are time.
+// A range takes 16 bytes if possible: push and pop then have only the time since the previous push
+// or pop in the same chunk. First writes to a page of the file are half of the cost of a range, so
+// fewer bytes take less time.
 //
-// Beyond half of its size a capture is thinned: one of 4 ranges is recorded with all that is inside
+// Beyond half of its size a capture is thinned: one of 4 ranges is recorded with everything inside
 // it, beyond three quarters one of 16, and so on. So a run may be thousands of times as long as
-// what fits. What is left out has neither push nor pop, and is counted (Drop::kThinned).
+// fits. Ranges that are left out have neither push nor pop, and are counted (Drop::kThinned).
 //
-// GPU work is in a file of its own (wire/gpu.hpp). Here threads of the program write through maps,
-// without a lock and without a call; there one thread of CUPTI's appends whole blocks, checksummed,
-// long after what they tell of. Versions: `major` changes when an old reader would misread; `minor`
-// when there is more that it may skip.
+// GPU work is in a separate file (wire/gpu.hpp). Threads of the program write this file through
+// maps, without a lock or system call; a thread of CUPTI's appends whole blocks with checksums to
+// the other one, long after the work. Versions: `major` changes if an old reader would misread the
+// file, `minor` if there are additions that it may skip.
 #pragma once
 
 #include <cstdint>
@@ -48,32 +48,30 @@ inline constexpr std::uint32_t kLargestPage = kPage;
 inline constexpr std::uint32_t kChunkMagic = 0x4b434352;    // "RCCK"
 inline constexpr std::uint32_t kMaxNameBytes = 256 * 1024;  ///< longer names are cut, and counted
 inline constexpr char kSuffix[] = ".rstrace";
-/// A process that could make no file leaves the symbolic link PID.refused to its errno ("24"),
-/// which takes no descriptor.
+/// A process that could not make a file leaves the symbolic link PID.refused, whose target is the
+/// errno ("24"): that takes no descriptor.
 inline constexpr char kRefusedSuffix[] = ".refused";
 
-/// Why an event is not in the capture; index into FileHeader::dropped. Numbers are for ever.
+/// Why an event is not in the capture; index into FileHeader::dropped. The numbers never change.
 enum class Drop : std::uint32_t {
   kSizeLimit = 0,  ///< beyond the capture size that was allowed
   kNoSpace = 1,    ///< the file system is full
   kFileLimit = 2,  ///< the program's own RLIMIT_FSIZE
   kNoMemory = 3,   ///< mapping failed: RLIMIT_AS, or too many maps
   kNoFile = 4,  ///< the file could not be opened: RLIMIT_NOFILE, or another user or root directory
-  kReentrant = 5,     ///< a signal handler called NVTX while a hook of its thread was running
-  kNameCut = 6,       ///< a name was cut at kMaxNameBytes (the event itself is there)
-  kTooDeep = 7,       ///< push nested deeper than the stack that is kept
-  kEmptyPop = 8,      ///< pop without push
-  kInheritedPop = 9,  ///< pop, after fork, of a range that the parent had pushed
-  kUnknownEnd = 10,   ///< end of a range id that was never given out
-  kIo = 11,           ///< any other failure of the file
-  kTooManyDomains =
-      12,  ///< calls in domains beyond those that can be told apart: counted in the default domain
-  kAbandoned = 13,  ///< a signal handler left a hook of its thread for good (siglongjmp)
-  kTruncated = 14,  ///< somebody truncated the file while it was written
-  kFiltered = 15,   ///< in children of a fork, whose seccomp filter might kill for making a file
-  kNamespace =
-      16,  ///< namespaces of the linker (dlmopen) that have no room for the library: not events
-  kThinned = 17,     ///< pushes and marks left out by rule, so that the capture spans the whole run
+  kReentrant = 5,        ///< a signal handler called NVTX while a hook of its thread was running
+  kNameCut = 6,          ///< a name was cut at kMaxNameBytes (the event itself is there)
+  kTooDeep = 7,          ///< push nested deeper than the stack that is kept
+  kEmptyPop = 8,         ///< pop without push
+  kInheritedPop = 9,     ///< pop, after fork, of a range that the parent had pushed
+  kUnknownEnd = 10,      ///< end of a range id that was never given out
+  kIo = 11,              ///< any other failure of the file
+  kTooManyDomains = 12,  ///< calls in too many domains: counted in the default domain
+  kAbandoned = 13,       ///< a signal handler left a hook of its thread and never returned
+  kTruncated = 14,       ///< the file was truncated while it was written
+  kFiltered = 15,    ///< in a fork's child, whose seccomp filter might kill it for making a file
+  kNamespace = 16,   ///< linker namespaces (dlmopen) without room for the library: not events
+  kThinned = 17,     ///< pushes and marks left out so that the capture spans the whole run
   kOpenBefore = 18,  ///< ends of ranges that were open when the window began: not events
 };
 inline constexpr std::uint32_t kDropReasons = 32;
@@ -92,20 +90,15 @@ struct FileHeader {
   std::int64_t monotonic_ns;  ///< when the file was made
   std::int64_t realtime_ns;   ///< the same moment, UTC nanoseconds since 1970
   std::int64_t end_ns;  ///< when the process ended in an orderly way; 0: it did not, or still runs
-  std::uint64_t
-      first_range_id;  ///< start/end ids below it were given out before the fork or window
-  std::uint64_t
-      rank_plus_1;  ///< rank in a parallel job, as the environment said, plus 1; 0: it said none
-  std::uint64_t
-      used_bytes;  ///< chunks end before it, the rest is a hole; 0: they end where the file does
+  std::uint64_t first_range_id;  ///< smaller start/end ids are from before the fork or window
+  std::uint64_t rank_plus_1;     ///< rank in a parallel job, from the environment, plus 1; 0: none
+  std::uint64_t used_bytes;      ///< end of the chunks, before a hole; 0: the end of the file
   std::uint64_t local_rank_plus_1;  ///< on its host
   std::uint64_t world_size;         ///< ranks of the job; 0: unknown
-  std::uint64_t
-      range_own_ps;  ///< what an empty range takes to record, inside it, in picoseconds; 0: unknown
-  std::uint64_t range_pair_ps;  ///< and in all, from before its push to after its pop
+  std::uint64_t range_own_ps;   ///< cost of recording an empty range, within the range; 0: unknown
+  std::uint64_t range_pair_ps;  ///< and in total, from before its push to after its pop
   std::uint64_t flags;          ///< kLight, kOverhead
-  std::uint64_t
-      window;  ///< number of the window (wire/control.hpp) that it holds; 0: the whole run
+  std::uint64_t window;         ///< number of its window (wire/control.hpp); 0: the whole run
   std::uint64_t dropped[kDropReasons];  ///< live counts by Drop
   std::uint32_t exe_bytes;
   std::uint32_t tool_bytes;
@@ -115,11 +108,11 @@ struct FileHeader {
 };
 static_assert(sizeof(FileHeader) == kPage);
 
-/// Of a file of `size` bytes, those before the hole; all of them where that is no capture.
+/// The bytes before the hole, of a file of `size` bytes; `size` if it is not a capture.
 inline std::uint64_t written_bytes(const FileHeader& header, std::uint64_t size) {
-  const bool capture = std::memcmp(header.magic, kMagic, sizeof header.magic) == 0;
-  return capture && header.used_bytes >= kPage && header.used_bytes < size ? header.used_bytes
-                                                                           : size;
+  const bool is_capture = std::memcmp(header.magic, kMagic, sizeof header.magic) == 0;
+  const bool has_hole = header.used_bytes >= kPage && header.used_bytes < size;
+  return is_capture && has_hole ? header.used_bytes : size;
 }
 
 struct ChunkHeader {
@@ -220,8 +213,7 @@ struct Gap {
   RecordHeader head;
   std::int64_t at_ns;
   std::uint32_t open;
-  std::uint32_t
-      dropped;  ///< events of the stream lost since the last gap; told by the first record only
+  std::uint32_t dropped;  ///< events of the stream lost since the last gap; 0 in further records
 };
 /// Layout of a structured payload: which numbers lie where. The entries follow.
 struct Schema {

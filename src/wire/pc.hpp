@@ -1,9 +1,9 @@
 // Samples of the program counter, in the GPU stream of a native capture (wire/gpu.hpp, types 96 to
-// 127): at which instruction warps stood, and why. Written by inject/cupti/pc_sampler, read by
+// 127): the instructions at which warps were, and why. Written by inject/cupti/pc_sampler, read by
 // read/native/pc.
 //
-// Reasons and places are defined before they are used. A Window ends the Samples of an occurrence
-// of a target (wire/counters.hpp) that was sampled. They name the launch by its correlation; all
+// Reasons and places are defined before they are used. A Window ends the Samples of a sampled
+// occurrence of a target (wire/counters.hpp). Samples have the correlation of their launch; all
 // nodes of a CUDA graph have that of the graph's launch.
 #pragma once
 
@@ -38,9 +38,8 @@ struct Samples {
 /// Of the whole device context, as CUPTI counts.
 struct Window {
   gpu::RecordHeader head;  ///< id: target; small: 1 when the hardware's buffer was full
-  std::uint64_t
-      samples;  ///< with those that were dropped and those whose instruction CUPTI does not tell
-  std::uint64_t dropped;  ///< by the hardware
+  std::uint64_t samples;   ///< including dropped ones, and those without an instruction
+  std::uint64_t dropped;   ///< by the hardware
 };
 
 static_assert(sizeof(Place) == 32 && sizeof(Samples) == 16 && sizeof(Window) == 24);

@@ -1,11 +1,10 @@
-// How the command line asks the injected library's CUPTI about metrics: which there are on a chip,
-// what they mean, how many passes a set takes. No GPU is needed: CUPTI's host library knows every
-// chip.
+// How the command line asks CUPTI, through the injected library, about metrics: which ones a chip
+// has, what they mean, how many passes a set takes. No GPU is needed: CUPTI's host library knows
+// every chip.
 //
-// The library exports one function, `rangescope_planner`, that gives a table of functions (so that
-// the only code that knows CUPTI is in one place, and the command line needs no CUPTI to be built).
-// A library built without CUPTI has a table whose open() says so. All strings are UTF-8 and valid
-// during the call they are handed out in. Not thread-safe.
+// The library exports one function, `rangescope_planner`, which returns a table of functions: so
+// only one library uses CUPTI, and the command line is built without it. All strings are UTF-8 and
+// valid during the call that passes them. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +33,11 @@ struct Table {
   /// Base names of the metrics of a chip, of one kind.
   int (*metrics)(const char* chip, MetricKind kind, EmitName emit, void* context, char* why,
                  std::size_t why_bytes);
-  /// What a metric is: description, hardware unit, dimension. 1 when the chip has no such metric.
+  /// Description, hardware unit and dimension of a metric. 1 if the chip has no such metric.
   int (*describe)(const char* chip, const char* metric, EmitName description, EmitName hardware,
                   EmitName dimension, void* context, char* why, std::size_t why_bytes);
-  /// Passes that the whole set takes. 1 when a metric is refused by itself, `refused` is its index
-  /// then; 2 when each can be counted, but not in one configuration.
+  /// The passes of the whole set. 1 if a metric is refused individually, with its index in
+  /// `refused`; 2 if each can be counted, but not in one configuration.
   int (*passes)(const char* chip, const char* const* metrics, std::size_t count,
                 std::size_t* passes, std::size_t* refused, char* why, std::size_t why_bytes);
 };

@@ -4,20 +4,23 @@
 //   FileHeader
 //   repeat: BlockHeader, `packed_bytes` bytes: a zstd frame of `raw_bytes` bytes
 //
-// A block is appended with one write, so that what was written survives the death of the process; a
-// block that does not end inside the file, or whose checksum differs, is a torn tail: it and what
-// follows are cut and counted.
+// A block is appended with one write, so that it survives the death of the process. A block that
+// does not end inside the file, or whose checksum differs, is a torn tail: it and everything after
+// it are cut off and counted.
 //
-// kDescription is text, one `key value` a line: source, clock, device, uuid, name, chip,
-// interval_ns, and for each column `metric <name>`, in order. It comes first. `clock` is `gpu`
-// (nanoseconds of the GPU's timer, about the time since 1970) or `monotonic`. kSamples holds
-// `items` samples by column: start_ns and end_ns as 64-bit integers, then each metric as 32-bit
-// floats (NaN where it was not read). The integers are differences to the item before, the first
-// one is whole; every column is stored byte by byte: first the lowest byte of all items, then the
-// next. So similar values compress to little. kEvent is an Event and a text. kEnd is the last block
-// of a sampler that was stopped in order; its text says what sampling took of a core, `cpu_ns N`,
-// and, on a second line, by how much CLOCK_MONOTONIC was ahead of a sample's end when it was read,
-// at least: `lead_ns N`. That and the time until it was read is the offset of the clocks.
+// kDescription is the first block. It is text, one `key value` a line: source, clock, device, uuid,
+// name, chip, interval_ns, and `metric <name>` for each column, in order. `clock` is `gpu`
+// (nanoseconds of the GPU's timer, about the time since 1970) or `monotonic`.
+//
+// kSamples has `items` samples by column: start_ns and end_ns as 64-bit integers, then each metric
+// as 32-bit floats (NaN if it was not read). The integers are differences to the previous item; the
+// first one is whole. Every column is stored byte by byte, first the lowest byte of all items, then
+// the next, so that similar values compress well.
+//
+// kEvent is an Event and a text. kEnd is the last block of a sampler that was stopped in an orderly
+// way. Its text has the CPU time that sampling took, `cpu_ns N`, and on a second line, `lead_ns N`,
+// the minimum by which CLOCK_MONOTONIC was ahead of a sample's end when the sample was read. That
+// and the time until the sample was read is the offset of the clocks.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +33,7 @@ inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::uint32_t kBlockMagic = 0x53535352;  // "RSSS"
 inline constexpr const char* kFolder = "samples";
 inline constexpr const char* kSuffix = ".samples";
-/// Beside the streams: whoever counts asks the sampler for the device.
+/// Next to the streams: a process that counts asks the sampler to release the device.
 inline constexpr const char* kAsideFile = "aside";
 /// A block holds at most this many bytes unpacked, and a stream this many metrics.
 inline constexpr std::uint32_t kMostRawBytes = 16u << 20;
@@ -62,9 +65,9 @@ static_assert(sizeof(BlockHeader) == 24);
 enum class EventKind : std::uint32_t {
   kOverflow = 1,     ///< the hardware's buffer was full: samples are missing
   kFailed = 2,       ///< sampling ended before the program did; the text says why
-  kCoarser = 3,      ///< the file came near its bound: `count` samples are one from here on
+  kCoarser = 3,      ///< the file approached its bound: from now on `count` samples are merged
   kUnavailable = 4,  ///< nothing was sampled; the text says why
-  kAside = 5  ///< not sampled from here on, for the program counts itself; `count` 0: sampled again
+  kAside = 5         ///< sampling pauses because the program itself counts; `count` 0: it continues
 };
 
 /// In front of the text of a kEvent block.
@@ -78,8 +81,8 @@ static_assert(sizeof(Event) == 16);
 /// FNV-1a.
 [[nodiscard]] inline std::uint32_t checksum(const void* data, std::size_t bytes) {
   std::uint32_t sum = 0x811c9dc5u;
-  const auto* at = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < bytes; ++i) sum = (sum ^ at[i]) * 0x01000193u;
+  const auto* begin = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) sum = (sum ^ begin[i]) * 0x01000193u;
   return sum;
 }
 

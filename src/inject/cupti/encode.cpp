@@ -219,7 +219,7 @@ void Encoder::launch(const Api& api, std::uint32_t cbid, std::uint32_t correlati
   } extended{};
   gpu::Type type = gpu::Type::kLaunch;
   std::size_t bytes = sizeof extended.of.in.launch;
-  if (made_by.what != gpu::MadeBy::kNothing) {
+  if (made_by.kind != gpu::MadeBy::kNothing) {
     type = gpu::Type::kLaunchOf;
     bytes = sizeof extended.of;
   } else if (module != 0) {

@@ -28,10 +28,10 @@ int find_library(dl_phdr_info* info, std::size_t, void* into) {
   return 1;
 }
 
-MadeBy made_by(std::uint64_t sequence, std::uint64_t thread, MadeBy::What what) {
+MadeBy made_by(std::uint64_t sequence, std::uint64_t thread, MadeBy::Kind kind) {
   const bool has_number = sequence < kMostNumbers;
   const auto number = has_number ? static_cast<std::uint32_t>(sequence) : MadeBy::kNoNumber;
-  return {number, static_cast<std::uint16_t>(thread), what};
+  return {number, static_cast<std::uint16_t>(thread), kind};
 }
 
 }  // namespace

@@ -16,15 +16,16 @@ namespace {
 using wire::gpu::MadeBy;
 
 constexpr std::uint32_t kMostLevels = 64;
-// Numbers of chains in the backward pass, behind those that are written.
-constexpr std::uint32_t kBackwardRoot = 1u << 31, kBelow = kBackwardRoot + 1,
-                        kUnknown = model::kNone;
+// Numbers of chains in the backward pass, after those in the file.
+constexpr std::uint32_t kBackwardRoot = 1u << 31;
+constexpr std::uint32_t kBelow = kBackwardRoot + 1;
+constexpr std::uint32_t kUnknown = model::kNone;
 
-bool is_evaluated(const MadeBy& of) {
-  return of.what == MadeBy::kFunction || of.evaluates != 0;
+bool is_evaluated(const MadeBy& origin) {
+  return origin.kind == MadeBy::kFunction || origin.evaluates != 0;
 }
 
-/// A launch in a range of a library is in the call that the whole range is in.
+/// Extends launches to the library's range around them: the whole range is in the same call.
 void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library,
            const model::Session& session) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -32,18 +33,19 @@ void widen(std::vector<ModuleCalls::Step>& steps, OpenRanges library,
     library.move_to(step.start_ns, step.end_ns);
     if (library.open().empty()) continue;
     const model::Range& range = session.ranges[library.open().front()];
-    const bool alone = i + 1 == steps.size() || steps[i + 1].start_ns > range.end_ns;
+    const bool is_last_inside = i + 1 == steps.size() || steps[i + 1].start_ns > range.end_ns;
     step.start_ns = std::max(range.start_ns, i > 0 ? steps[i - 1].end_ns : range.start_ns);
-    if (alone && range.end_ns != model::kOpen) step.end_ns = range.end_ns;
+    if (is_last_inside && range.end_ns != model::kOpen) step.end_ns = range.end_ns;
   }
 }
 
-/// How many calls of a thread's chain of modules were around each range of the program when it
-/// began. They were where they go on from the launch before the range, or to the one after it: the
-/// first launch inside may be the first of a call that began outside.
+/// The number of calls of a thread's chain of modules that were around each range of the program
+/// when the range began: those that continue from the launch before the range, or to the launch
+/// after it. The first launch inside may be the first of a call that began outside.
 class CallsAround {
  public:
-  /// The thread's next launch is in `same` calls of the one before it, while `open` is open.
+  /// The thread's next launch shares `same` calls with the previous one; `open` are the open
+  /// ranges.
   void launch(const std::vector<std::uint32_t>& open, std::size_t same) {
     for (const std::uint32_t range : open_) {
       Around& around = ranges_.at(range);
@@ -64,8 +66,8 @@ class CallsAround {
 
  private:
   struct Around {
-    std::size_t outside = 0;        ///< calls that go on from before the range, or after it
-    std::size_t inside = SIZE_MAX;  ///< calls that no launch inside was the first of
+    std::size_t outside = 0;        ///< calls that continue from before the range, or after it
+    std::size_t inside = SIZE_MAX;  ///< calls of which no launch inside was the first
   };
   std::unordered_map<std::uint32_t, Around> ranges_;
   std::vector<std::uint32_t> open_;
@@ -80,76 +82,79 @@ model::StringId either(model::Strings& strings, model::StringId a, model::String
 void ModuleCalls::define(std::uint32_t number, std::uint32_t around, std::string_view name,
                          std::string_view type, bool function, model::Session& session) {
   const auto outer = modules_.find(around);
-  Module made;
-  if (outer != modules_.end()) made = outer->second;
-  if (number == 0 || made.chain.size() >= kMostLevels) return;
-  made.chain.push_back(number);
-  if (!function)
-    made.path = name.empty() ? "" : made.path + (made.path.empty() ? "" : ".") + std::string(name);
-  made.function = function;
-  const bool alone = function || made.path.empty();
-  const std::size_t bar =
-      function ? type.find('|') : std::string_view::npos;  // "prefill|decode step"
-  made.later = bar != std::string_view::npos ? session.strings.intern(type.substr(bar + 1)) : 0;
-  type = type.substr(0, bar);
-  made.name = session.strings.intern(alone ? std::string(type)
-                                           : made.path + " (" + std::string(type) + ")");
-  modules_.insert_or_assign(number, std::move(made));
+  Module module;
+  if (outer != modules_.end()) module = outer->second;
+  if (number == 0 || module.chain.size() >= kMostLevels) return;
+  module.chain.push_back(number);
+  if (!function) {
+    if (name.empty())
+      module.path.clear();
+    else if (!module.path.empty())
+      module.path += ".";
+    module.path += name;
+  }
+  module.function = function;
+  const std::size_t bar = function ? type.find('|') : std::string_view::npos;
+  const bool has_steps = bar != std::string_view::npos;  // "prefill|decode step"
+  module.later = has_steps ? session.strings.intern(type.substr(bar + 1)) : 0;
+  std::string shown_name(type.substr(0, bar));
+  if (!function && !module.path.empty()) shown_name = module.path + " (" + shown_name + ")";
+  module.name = session.strings.intern(shown_name);
+  modules_.insert_or_assign(number, std::move(module));
 }
 
 void ModuleCalls::launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same,
-                           std::int64_t start_ns, MadeBy of) {
-  launches_.push_back({launch, module, same, start_ns, of});
-  if (of.what != MadeBy::kOperator || of.sequence == MadeBy::kNoNumber) return;
-  std::vector<Operator>& known = operators_[of.thread];
-  if (known.empty() || known.back().sequence != of.sequence)
-    known.push_back({of.sequence, module, start_ns});
+                           std::int64_t start_ns, MadeBy origin) {
+  launches_.push_back({launch, module, same, start_ns, origin});
+  if (origin.kind != MadeBy::kOperator || origin.sequence == MadeBy::kNoNumber) return;
+  std::vector<Operator>& operators = operators_[origin.thread];
+  if (operators.empty() || operators.back().sequence != origin.sequence)
+    operators.push_back({origin.sequence, module, start_ns});
 }
 
-/// The first launch behind the beginning of the function's operator. A few operators launch
-/// nothing, many more mean that launches were not recorded.
+/// The first launch after the function's operator has begun. A few operators launch nothing; a
+/// larger distance means that launches were not recorded.
 const ModuleCalls::Operator* ModuleCalls::maker_of(const Launched& function) const {
   constexpr std::uint32_t kMostSilent = 64;
-  const auto known = operators_.find(function.of.thread);
-  if (known == operators_.end() || function.of.sequence == MadeBy::kNoNumber) return nullptr;
-  const auto at =
-      std::ranges::lower_bound(known->second, function.of.sequence, {}, &Operator::sequence);
-  const bool its = at != known->second.end() && at->start_ns < function.start_ns &&
-                   at->sequence - function.of.sequence <= kMostSilent;
-  return its ? &*at : nullptr;
+  const std::uint32_t sequence = function.origin.sequence;
+  const auto operators = operators_.find(function.origin.thread);
+  if (operators == operators_.end() || sequence == MadeBy::kNoNumber) return nullptr;
+  const auto next = std::ranges::lower_bound(operators->second, sequence, {}, &Operator::sequence);
+  if (next == operators->second.end() || next->start_ns >= function.start_ns) return nullptr;
+  return next->sequence - sequence <= kMostSilent ? &*next : nullptr;
 }
 
-/// The chain `chain` with the modules of the chain `inner` in it.
+/// The chain `chain` extended by the modules of the chain `inner`.
 std::uint32_t ModuleCalls::below(std::uint32_t chain, std::uint32_t inner, bool functions) {
   const auto found = modules_.find(inner);
   if (found == modules_.end()) return chain;
   const std::vector<std::uint32_t> numbers = found->second.chain;
   for (const std::uint32_t number : numbers) {
     if (modules_.at(number).function && !functions) continue;
-    const auto [at, fresh] =
+    const auto [entry, is_new] =
         below_.try_emplace({chain, number}, kBelow + static_cast<std::uint32_t>(below_.size()));
-    if (fresh) {
-      Module made = modules_.at(number);
+    if (is_new) {
+      Module module = modules_.at(number);
       const Module& outer = modules_.at(chain);
-      made.chain = outer.chain;
-      made.backward = outer.backward;
-      if (made.chain.size() < kMostLevels) made.chain.push_back(at->second);
-      modules_.emplace(at->second, std::move(made));
+      module.chain = outer.chain;
+      module.backward = outer.backward;
+      if (module.chain.size() < kMostLevels) module.chain.push_back(entry->second);
+      modules_.emplace(entry->second, std::move(module));
     }
-    chain = at->second;
+    chain = entry->second;
   }
   return chain;
 }
 
-/// Gives the step its chain in the backward pass. On a thread of the engine, Python is what a
-/// function calls: compiled code, or a part of the forward pass that is made again. On others it
-/// calls the engine. A collective of DistributedDataParallel sums the gradients of many modules,
-/// and is of none.
+/// Sets the step's chain in the backward pass. On a thread of the engine, Python is called by a
+/// function: compiled code, or a part of the forward pass that is recomputed. On other threads,
+/// Python calls the engine. A collective of DistributedDataParallel sums the gradients of many
+/// modules, and belongs to none of them.
 void ModuleCalls::place_function(const Launched& launched, bool engine, bool collective,
                                  Evaluated& last, Step& step, model::Session& session) {
-  const auto& [launch, module, same, start_ns, of] = launched;
-  const bool again = of.what == MadeBy::kOperator;
-  if (again && !engine) return;
+  const auto& [launch, module, same, start_ns, origin] = launched;
+  const bool is_recomputed = origin.kind == MadeBy::kOperator;
+  if (is_recomputed && !engine) return;
   const std::uint32_t around = engine || module == 0 ? kBackwardRoot : module;
   if (around == kBackwardRoot && !modules_.contains(kBackwardRoot))
     modules_[kBackwardRoot] = {
@@ -159,15 +164,15 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, bool col
     step.same = last.around == around ? kMostLevels : 0;
     return;
   }
-  const bool numbered = !again && of.sequence != MadeBy::kNoNumber;
-  // Numbers fall within a pass: what was made later does not wait for what was made before it.
-  const bool goes_on = last.around == around && (!numbered || of.sequence <= last.sequence);
+  const bool numbered = !is_recomputed && origin.sequence != MadeBy::kNoNumber;
+  // Numbers decrease within a pass: functions of later operators run first.
+  const bool goes_on = last.around == around && (!numbered || origin.sequence <= last.sequence);
   if (!goes_on) last = {0, kUnknown, around};
   if (numbered) {
     const Operator* maker = maker_of(launched);
-    last = {of.sequence, maker != nullptr ? maker->module : kUnknown, around};
+    last = {origin.sequence, maker != nullptr ? maker->module : kUnknown, around};
   }
-  if (!again) {
+  if (!is_recomputed) {
     ++session.backward.all;
     if (last.maker != kUnknown)
       ++(numbered ? session.backward.by_number : session.backward.by_place);
@@ -183,44 +188,58 @@ void ModuleCalls::place_function(const Launched& launched, bool engine, bool col
   }
 }
 
+namespace {
+
+/// Launches from `first` on whose kernels are NCCL's.
+std::unordered_set<std::uint32_t> collective_launches(const model::Session& session,
+                                                      std::size_t first) {
+  std::unordered_set<std::uint32_t> launches;
+  for (const model::Kernel& kernel : session.kernels) {
+    const model::StringId name = session.kernel_names[kernel.name].short_name;
+    if (kernel.launch >= first && model::is_nccl(session.strings.view(name)))
+      launches.insert(kernel.launch);
+  }
+  return launches;
+}
+
+}  // namespace
+
 void ModuleCalls::place(std::size_t from, model::Session& session) {
   if (launches_.empty()) return;
   Steps threads;
-  std::unordered_set<std::uint32_t> others;  // threads that are none of the engine
+  std::unordered_set<std::uint32_t> python_threads;  // not of the engine
   bool any_evaluated = false;
-  for (const Launched& each : launches_) {
-    const std::uint32_t thread = session.launches[each.launch].thread;
-    if (each.module != 0 || each.of.what == MadeBy::kFunction) threads[thread];
-    if (is_evaluated(each.of))
+  for (const Launched& launched : launches_) {
+    const std::uint32_t thread = session.launches[launched.launch].thread;
+    if (launched.module != 0 || launched.origin.kind == MadeBy::kFunction) threads[thread];
+    if (is_evaluated(launched.origin))
       any_evaluated = true;
-    else if (each.module != 0)
-      others.insert(thread);
+    else if (launched.module != 0)
+      python_threads.insert(thread);
   }
   // emit_nvtx has a range around each operator: the modules inside say whose operator it is.
   const bool has_operators = model::has_evaluated_functions(session);
   const bool by_launches = any_evaluated && !has_operators;
   std::unordered_set<std::uint32_t> collectives;  // launches
-  if (by_launches)
-    for (const model::Kernel& kernel : session.kernels)
-      if (kernel.launch >= from &&
-          model::is_nccl(session.strings.view(session.kernel_names[kernel.name].short_name)))
-        collectives.insert(kernel.launch);
+  if (by_launches) collectives = collective_launches(session, from);
   std::unordered_map<std::uint32_t, Evaluated> evaluated;  // by thread
-  auto known = launches_.begin();
+  auto launched = launches_.begin();
   for (std::size_t i = from; i < session.launches.size(); ++i) {
     const model::Launch& launch = session.launches[i];
-    Step step{launch.start_ns, launch.end_ns == model::kOpen ? launch.start_ns : launch.end_ns, 0,
-              0};
-    if (known != launches_.end() && known->launch == i) {
-      step.module = known->module;
-      step.same = known->same;
-      if (by_launches && is_evaluated(known->of))
-        place_function(*known, !others.contains(launch.thread), collectives.contains(known->launch),
+    const std::int64_t end_ns = launch.end_ns == model::kOpen ? launch.start_ns : launch.end_ns;
+    Step step{launch.start_ns, end_ns, 0, 0};
+    if (launched != launches_.end() && launched->launch == i) {
+      step.module = launched->module;
+      step.same = launched->same;
+      if (by_launches && is_evaluated(launched->origin)) {
+        const bool is_engine = !python_threads.contains(launch.thread);
+        place_function(*launched, is_engine, collectives.contains(launched->launch),
                        evaluated[launch.thread], step, session);
-      ++known;
+      }
+      ++launched;
     }
-    // Of calls that launch nothing (cuEventRecord, cuMemAlloc) the modules are not asked for: none
-    // is no end of those that are open.
+    // The modules of calls that launch nothing (cuEventRecord, cuMemAlloc) are not recorded: such a
+    // call does not end open modules.
     if (step.module == 0 && launch.kind == model::LaunchKind::kOther) continue;
     if (const auto thread = threads.find(launch.thread); thread != threads.end())
       thread->second.push_back(step);
@@ -228,30 +247,32 @@ void ModuleCalls::place(std::size_t from, model::Session& session) {
   place(std::move(threads), !has_operators, session);
 }
 
-/// The chain that a thread's launches are in, one launch after the other.
+/// The chain of a thread's last launch.
 struct ModuleCalls::Chain {
-  std::vector<std::uint32_t> modules;  ///< numbers, of the last launch
-  std::vector<std::uint32_t> made;     ///< how many calls each of them has made so far
-  std::size_t same = 0;                ///< calls that the launch before was in too
+  std::vector<std::uint32_t> modules;  ///< numbers
+  std::vector<std::uint32_t> calls;    ///< how many calls each of them has made so far
+  std::size_t same = 0;                ///< number of calls that the previous launch was in too
 
-  void launch(const Step& step, const std::unordered_map<std::uint32_t, Module>& known) {
+  void launch(const Step& step, const std::unordered_map<std::uint32_t, Module>& defined) {
     same = 0;
-    const auto module = known.find(step.module);
-    if (module == known.end()) {
+    const auto module = defined.find(step.module);
+    if (module == defined.end()) {
       modules.clear();
-      made.clear();
+      calls.clear();
       return;
     }
     const std::vector<std::uint32_t>& chain = module->second.chain;
-    const std::size_t most = std::min<std::size_t>({step.same, chain.size(), modules.size()});
-    while (same < most && modules[same] == chain[same]) ++same;
+    const std::size_t limit = std::min<std::size_t>({step.same, chain.size(), modules.size()});
+    while (same < limit && modules[same] == chain[same]) ++same;
     modules = chain;
-    made.resize(same);
-    made.resize(chain.size(), 1);
+    calls.resize(same);
+    calls.resize(chain.size(), 1);
     if (same == chain.size()) return;
-    made.back() = 0;
-    if (same > 0 && ++made[same - 1] > 1 && known.at(chain[same - 1]).later != 0)
-      --same;  // its next step
+    calls.back() = 0;
+    if (same == 0) return;
+    const std::uint32_t caller_calls = ++calls[same - 1];
+    const bool begins_step = caller_calls > 1 && defined.at(chain[same - 1]).later != 0;
+    if (begins_step) --same;
   }
 };
 
@@ -280,9 +301,9 @@ void ModuleCalls::place(Steps threads, bool inner_only, model::Session& session)
     }
     Chain chain;
     std::vector<std::uint32_t> calls;  // their ranges, without those around the innermost range
-    // Of a window, what the first launch finds may have begun before: nobody knows which step of a
-    // function it is in.
-    bool begun = session.is_window();
+    // Calls of a window's first launch may have begun before the window: then it is unknown which
+    // step of a function they are in.
+    bool may_have_begun = session.is_window();
     for (const Step& step : steps) {
       const bool between = program.move_to(step.start_ns, step.end_ns);
       const std::uint32_t inside = program.open().empty() ? model::kNone : program.open().back();
@@ -296,11 +317,14 @@ void ModuleCalls::place(Steps threads, bool inner_only, model::Session& session)
       for (const std::uint32_t call : calls)
         session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);
       for (std::size_t i = same; i < modules.size(); ++i) {
-        const Module& of = modules_.at(modules[i]);
-        const model::StringId name = of.later == 0       ? of.name
-                                     : chain.made[i] > 1 ? of.later
-                                     : begun ? either(session.strings, of.name, of.later)
-                                             : of.name;
+        const Module& module = modules_.at(modules[i]);
+        model::StringId name = module.name;
+        if (module.later != 0) {
+          if (chain.calls[i] > 1)
+            name = module.later;
+          else if (may_have_begun)
+            name = either(session.strings, module.name, module.later);
+        }
         if (!calls.empty() && modules_.at(modules[i - 1]).later != 0 &&
             session.ranges[calls.back()].name == name) {
           calls.push_back(calls.back());  // the step is a function of the same name
@@ -311,14 +335,15 @@ void ModuleCalls::place(Steps threads, bool inner_only, model::Session& session)
         call.end_ns = step.end_ns;
         call.name = name;
         call.thread = number;
-        call.domain = of.backward              ? backward_domain
-                      : inside == model::kNone ? 0
-                                               : session.ranges[inside].domain;
+        if (module.backward)
+          call.domain = backward_domain;
+        else if (inside != model::kNone)
+          call.domain = session.ranges[inside].domain;
         call.module = true;
         calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
         session.ranges.push_back(call);
       }
-      begun = begun && modules.empty();
+      may_have_begun = may_have_begun && modules.empty();
     }
   }
 }

@@ -1,18 +1,18 @@
-// Calls of torch.nn.Modules as ranges: a module's occurrence is from the first to the last launch
-// that one call of it made, on one thread. They are in the session like push/pop ranges
-// (model::Range::module), so that everything behind them needs no second form.
+// Calls of torch.nn.Modules as ranges: an instance lasts from the first to the last launch that one
+// call of the module made, on one thread. In the session they look like push/pop ranges
+// (model::Range::module), so that later code treats both in the same way.
 //
-// Modules are inside of the innermost range of the program and never around one: where a range
-// begins or ends between two launches, the call goes on as another occurrence. Inside of a range
-// are the calls that began in it: those around it, by the launches before and after it, are not
-// repeated. They are around ranges of libraries (model/domain.hpp), which are whole in one call.
-// Linear in launches and in ranges of their threads.
+// Modules are inside the innermost range of the program and never around one: if a range begins or
+// ends between two launches, the call continues as another instance. A range contains the calls
+// that began in it. Calls around it, found by the launches before and after it, are not repeated.
+// Modules are around ranges of libraries (model/domain.hpp), each of which is in one call. Linear
+// in launches and in ranges of their threads.
 //
-// Launches of PyTorch's backward pass, whose threads run no Python, are in the modules that made
+// Threads of PyTorch's backward pass run no Python. Their launches are in the modules that made
 // their functions, below the region `backward` of the domain of modules: a function has the
-// sequence number of its operator, and belongs to the chain of the first launch behind that
-// operator's beginning. Functions without a number run behind the one whose gradient they take.
-// Parts of the forward pass that are made again there are below the module that needs them.
+// sequence number of its operator, and belongs to the chain of the first launch after the begin of
+// that operator. Functions without a number run after the function whose gradient they use. Parts
+// of the forward pass that are recomputed there are below the module that needs them.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,24 @@ namespace rangescope::read::native {
 
 class ModuleCalls {
  public:
-  /// A module of a chain, or a function, whose name is `type`; `around`: 0, or one that was
-  /// defined.
+  /// Defines a module of a chain, or a function, whose name is `type`. `around`: the number of the
+  /// chain around it, or 0.
   void define(std::uint32_t number, std::uint32_t around, std::string_view name,
               std::string_view type, bool function, model::Session& session);
   /// session.launches[launch] was made in the chain that ends with `module`, 0 of none, at
   /// `start_ns` of any clock.
   void launched(std::uint32_t launch, std::uint32_t module, std::uint32_t same,
-                std::int64_t start_ns = 0, wire::gpu::MadeBy of = {});
-  /// session.launches[from + i] is at places[i] now, or nowhere.
+                std::int64_t start_ns = 0, wire::gpu::MadeBy origin = {});
+  /// session.launches[from + i] is now at places[i], or was removed (kNone).
   void moved(std::size_t from, const std::vector<std::uint32_t>& places) {
-    for (Launched& one : launches_) one.launch = places[one.launch - from];
-    std::erase_if(launches_, [](const Launched& one) { return one.launch == model::kNone; });
+    for (Launched& launched : launches_) launched.launch = places[launched.launch - from];
+    const auto is_removed = [](const Launched& launched) {
+      return launched.launch == model::kNone;
+    };
+    std::erase_if(launches_, is_removed);
   }
-  /// Adds the ranges of launches[from ...]. After their times and threads are known, and ranges of
-  /// the program. The backward pass is left to ranges of emit_nvtx where there are any.
+  /// Adds the ranges of launches[from ...]. Call it when their times and threads are known, and the
+  /// ranges of the program. If there are ranges of emit_nvtx, those represent the backward pass.
   void place(std::size_t from, model::Session& session);
 
   /// A launch, or a call that was in no module, of one thread.
@@ -53,8 +56,8 @@ class ModuleCalls {
     std::uint32_t module = 0, same = 0;
   };
   using Steps = std::map<std::uint32_t, std::vector<Step>>;  ///< by thread
-  /// Adds the ranges of such steps, in any order. `inner_only`: a range has the modules that began
-  /// inside it; else all, where `Step::same` does not say that a call goes on.
+  /// Adds the ranges of steps, which may be in any order. `inner_only`: a range contains only the
+  /// modules that began inside it; else also those that `Step::same` does not continue.
   void place(Steps threads, bool inner_only, model::Session& session) const;
 
  private:
@@ -70,7 +73,7 @@ class ModuleCalls {
   struct Launched {
     std::uint32_t launch, module, same;
     std::int64_t start_ns;
-    wire::gpu::MadeBy of;
+    wire::gpu::MadeBy origin;
   };
   /// An operator of the forward pass that launched.
   struct Operator {
@@ -88,8 +91,8 @@ class ModuleCalls {
 
   std::unordered_map<std::uint32_t, Module> modules_;
   std::vector<Launched> launches_;
-  std::unordered_map<std::uint16_t, std::vector<Operator>>
-      operators_;  ///< by PyTorch's number of the thread
+  /// By PyTorch's number of the thread.
+  std::unordered_map<std::uint16_t, std::vector<Operator>> operators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> below_;
 };
 
