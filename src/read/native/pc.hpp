@@ -14,16 +14,18 @@ namespace rangescope::read::native {
 
 class PcReader {
  public:
-  /// True when it was a record of these.
+  /// True if the record was one of these.
   bool take(const GpuRecord& record);
-  /// Puts samples of launches[from ...] into the session, when those are in their final places.
-  /// `names`: the stream's names, as indexes into Session::kernel_names. `where` names the file in
-  /// losses.
+  /// Adds the samples of launches[from ...] to the session, once the launches have their final
+  /// indexes. `names`: the stream's names, as indexes into Session::kernel_names. `where` names the
+  /// file in losses.
   void finish(const std::string& where, std::size_t from,
               const std::unordered_map<std::uint32_t, std::uint32_t>& names,
               model::Session& session) const;
 
  private:
+  void add_lost_samples(const std::string& where, model::Session& session) const;
+
   struct Sample {
     std::uint32_t correlation, place, reason, samples;
   };

@@ -21,10 +21,11 @@ using model::kOpen;
 using model::Severity;
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kBefore = 60 * kSecond;  // a time may precede its file by so much
-constexpr std::int64_t kAfter = 20 * 365 * 86400 * kSecond;
+// How far a time may be before or after its file was made.
+constexpr std::int64_t kMostBefore = 60 * kSecond;
+constexpr std::int64_t kMostAfter = 20 * 365 * 86400 * kSecond;
 constexpr std::int64_t kNoTime = -1;
-constexpr std::uint32_t kMaxNewString = 1 << 20;  // string ids come in order; a leap is damage
+constexpr std::uint32_t kMaxNewString = 1 << 20;  // string ids are in order; a larger gap is damage
 
 struct End {
   std::uint64_t id;
@@ -42,9 +43,9 @@ struct Started {
 };
 
 template <typename T>
-T load(std::span<const std::byte> bytes, std::size_t at) {
+T load(std::span<const std::byte> bytes, std::size_t offset) {
   T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 
@@ -104,14 +105,22 @@ class TraceReader {
     join_ends();
     if (plausible(header.end_ns)) last_ns_ = std::max(last_ns_, header.end_ns);
     session_.processes[process_].end_ns = last_ns_;
-    tell_losses();
+    add_losses();
   }
 
  private:
-  [[nodiscard]] bool plausible(std::int64_t at) const {
-    // In this order nothing overflows, whatever a damaged header holds.
+  /// A number in structured payloads of one layout.
+  struct Number {
+    model::StringId name;
+    record::Number kind;
+    std::uint8_t bytes;
+    std::uint64_t offset;
+  };
+
+  [[nodiscard]] bool plausible(std::int64_t time_ns) const {
+    // In this order nothing overflows, even with a damaged header.
     const std::int64_t start = chunks_.header.monotonic_ns;
-    return at >= 0 && at - kAfter < start && at > start - kBefore;
+    return time_ns >= 0 && time_ns - kMostAfter < start && time_ns > start - kMostBefore;
   }
 
   void begin_stream(std::uint32_t tid) {
@@ -120,7 +129,7 @@ class TraceReader {
     begin_thread(tid);
   }
 
-  /// Whoever had the stream before is gone; its open ranges stay open.
+  /// The stream's previous thread has ended; its open ranges stay open.
   void forget_open() {
     for (auto& stack : stacks_) {
       for (const Open& open : stack)
@@ -137,21 +146,21 @@ class TraceReader {
 
   void read_chunk(const Chunk& chunk) {
     latest_ns_ = kNoTime;
-    std::size_t at = chunk.begin;
-    while (at + sizeof(record::RecordHeader) <= chunk.end) {
-      const auto head = load<record::RecordHeader>(file_, at);
-      if (load<std::uint64_t>(file_, at) == 0) return;
+    std::size_t offset = chunk.begin;
+    while (offset + sizeof(record::RecordHeader) <= chunk.end) {
+      const auto head = load<record::RecordHeader>(file_, offset);
+      if (load<std::uint64_t>(file_, offset) == 0) return;
       const std::size_t bytes = std::size_t{head.words} * 8;
-      if (bytes == 0 || at + bytes > chunk.end) {
-        ++damaged_;  // the rest of the chunk cannot be told apart
+      if (bytes == 0 || offset + bytes > chunk.end) {
+        ++damaged_;  // the next record cannot be found
         return;
       }
-      if (!record(head, file_.subspan(at, bytes))) ++damaged_;
-      at += bytes;
+      if (!record(head, file_.subspan(offset, bytes))) ++damaged_;
+      offset += bytes;
     }
   }
 
-  // False when the record contradicts itself.
+  // False if the record contradicts itself.
   bool record(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     switch (head.type) {
       case record::Type::kString: return string(head, bytes);
@@ -175,34 +184,35 @@ class TraceReader {
     return true;
   }
 
-  bool time(std::span<const std::byte> bytes, std::int64_t& at) {
+  bool time(std::span<const std::byte> bytes, std::int64_t& time_ns) {
     if (bytes.size() < 16) return false;
-    at = load<std::int64_t>(bytes, 8);
-    if (!plausible(at)) return false;
-    last_ns_ = std::max(last_ns_, at);
+    time_ns = load<std::int64_t>(bytes, 8);
+    if (!plausible(time_ns)) return false;
+    last_ns_ = std::max(last_ns_, time_ns);
     return true;
   }
 
-  // The time of a push or pop, from which short ones count on.
-  bool edge(std::span<const std::byte> bytes, std::int64_t& at) {
+  // The time of a push or pop. The times of short pushes and pops are relative to it.
+  bool edge(std::span<const std::byte> bytes, std::int64_t& time_ns) {
     latest_ns_ = kNoTime;
-    if (!time(bytes, at)) return false;
-    latest_ns_ = at;
+    if (!time(bytes, time_ns)) return false;
+    latest_ns_ = time_ns;
     return true;
   }
 
-  // Of a range that was open when the file was made: hours before, maybe.
-  bool began_before(std::span<const std::byte> bytes, std::int64_t& at) const {
+  // The start of a range that was open when the file was made: it may be hours earlier.
+  bool earlier_start(std::span<const std::byte> bytes, std::int64_t& time_ns) const {
     if (bytes.size() < 16) return false;
-    at = load<std::int64_t>(bytes, 8);
-    return at > 0 && at <= chunks_.header.monotonic_ns;
+    time_ns = load<std::int64_t>(bytes, 8);
+    return time_ns > 0 && time_ns <= chunks_.header.monotonic_ns;
   }
 
-  bool short_edge(std::uint32_t since, std::int64_t& at) {
+  bool short_edge(std::uint32_t since, std::int64_t& time_ns) {
     if (latest_ns_ == kNoTime) return false;
-    at = latest_ns_ += since;
-    if (!plausible(at)) return false;
-    last_ns_ = std::max(last_ns_, at);
+    latest_ns_ += since;
+    time_ns = latest_ns_;
+    if (!plausible(time_ns)) return false;
+    last_ns_ = std::max(last_ns_, time_ns);
     return true;
   }
 
@@ -238,9 +248,9 @@ class TraceReader {
   bool domain_of(std::uint32_t id, std::uint32_t& index) const {
     index = 0;
     if (id == 0) return true;
-    const auto known = domains_.find(id);
-    if (known == domains_.end()) return false;
-    index = known->second;
+    const auto entry = domains_.find(id);
+    if (entry == domains_.end()) return false;
+    index = entry->second;
     return true;
   }
 
@@ -250,55 +260,70 @@ class TraceReader {
   }
 
   bool begins(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    std::int64_t at = 0;
-    if (!time(bytes, at)) return false;
+    std::int64_t time_ns = 0;
+    if (!time(bytes, time_ns)) return false;
     begin_thread(head.value);
+    return true;
+  }
+
+  // The optional parts of an event, which follow its first `fixed` bytes.
+  bool attributes_of(const record::RecordHeader& head, std::span<const std::byte> bytes,
+                     std::size_t fixed, model::Attributes& attributes,
+                     std::uint32_t& domain) const {
+    std::size_t next = fixed;
+    const auto find_part = [&](std::uint8_t flag, std::size_t size, std::size_t& offset) {
+      if ((head.flags & flag) == 0) return true;
+      offset = next;
+      next += size;
+      return next <= bytes.size();
+    };
+    std::size_t scope_at = 0;
+    std::size_t color_at = 0;
+    std::size_t payload_at = 0;
+    const bool is_complete = find_part(record::kHasScope, 8, scope_at) &&
+                             find_part(record::kHasColor, 8, color_at) &&
+                             find_part(record::kHasPayload, 16, payload_at);
+    if (!is_complete) return false;
+    if (scope_at != 0) {
+      const auto scope = load<record::Scope>(bytes, scope_at);
+      if (!domain_of(scope.domain, domain)) return false;
+      attributes.category = scope.category;
+    }
+    if (color_at != 0) {
+      attributes.has_color = true;
+      attributes.color_argb = load<std::uint32_t>(bytes, color_at);
+    }
+    if (payload_at != 0) {
+      const auto type = load<std::uint32_t>(bytes, payload_at);
+      if (type > static_cast<std::uint32_t>(model::PayloadType::kFloat)) return false;
+      attributes.payload_type = static_cast<model::PayloadType>(type);
+      attributes.payload_u64 = load<std::uint64_t>(bytes, payload_at + 8);
+    }
     return true;
   }
 
   bool event(const record::RecordHeader& head, std::span<const std::byte> bytes,
              std::size_t fixed) {
-    std::int64_t at = 0;
-    const bool before = head.type == record::Type::kPush && (head.flags & record::kBefore) != 0;
-    const bool timed = before                             ? began_before(bytes, at)
-                       : head.type == record::Type::kPush ? edge(bytes, at)
-                                                          : time(bytes, at);
-    if (bytes.size() < fixed || !timed) return false;
-    std::size_t next = fixed;
-    const auto take = [&](std::uint8_t flag, std::size_t size, std::size_t& where) {
-      if ((head.flags & flag) == 0) return true;
-      where = next;
-      next += size;
-      return next <= bytes.size();
-    };
-    std::size_t scope = 0, color = 0, payload = 0;
-    if (!take(record::kHasScope, 8, scope) || !take(record::kHasColor, 8, color) ||
-        !take(record::kHasPayload, 16, payload))
-      return false;
+    const bool is_push = head.type == record::Type::kPush;
+    const bool began_earlier = is_push && (head.flags & record::kBefore) != 0;
+    std::int64_t time_ns = 0;
+    bool has_time = false;
+    if (began_earlier)
+      has_time = earlier_start(bytes, time_ns);
+    else
+      has_time = is_push ? edge(bytes, time_ns) : time(bytes, time_ns);
+    if (bytes.size() < fixed || !has_time) return false;
     model::Attributes attributes;
     std::uint32_t domain = 0;
-    if (scope != 0) {
-      const auto both = load<record::Scope>(bytes, scope);
-      if (!domain_of(both.domain, domain)) return false;
-      attributes.category = both.category;
-    }
-    if (color != 0) {
-      attributes.has_color = true;
-      attributes.color_argb = load<std::uint32_t>(bytes, color);
-    }
-    if (payload != 0) {
-      const auto type = load<std::uint32_t>(bytes, payload);
-      if (type > static_cast<std::uint32_t>(model::PayloadType::kFloat)) return false;
-      attributes.payload_type = static_cast<model::PayloadType>(type);
-      attributes.payload_u64 = load<std::uint64_t>(bytes, payload + 8);
-    }
+    if (!attributes_of(head, bytes, fixed, attributes, domain)) return false;
     if (head.type == record::Type::kMark) {
-      session_.marks.push_back({at, name(head.value), thread_, domain, attributes_id(attributes)});
+      session_.marks.push_back(
+          {time_ns, name(head.value), thread_, domain, attributes_id(attributes)});
       return true;
     }
-    const std::uint32_t index = begin(at, head.value, head.flags, domain);
+    const std::uint32_t index = begin(time_ns, head.value, head.flags, domain);
     session_.ranges[index].attributes = attributes_id(attributes);
-    before_ += before ? 1 : 0;
+    if (began_earlier) ++before_;
     if (head.type == record::Type::kStart) {
       session_.ranges[index].kind = model::RangeKind::kStartEnd;
       started_.push_back({load<std::uint64_t>(bytes, 16), index});
@@ -318,30 +343,31 @@ class TraceReader {
     stack.push_back({index, cell});
   }
 
-  /// The innermost range of a stack has ended; `whole`: when is known.
-  void leave(std::vector<Open>& stack, bool whole) {
+  /// Ends the innermost range of a stack. `knows_end`: the time of its end is known.
+  void leave(std::vector<Open>& stack, bool knows_end) {
     const Open open = stack.back();
     stack.pop_back();
-    if (thinner_ &&
-        thinner_->leave(open.cell, open.range, stack.empty() ? nullptr : &stack.back().cell,
-                        whole) &&
-        last_attributes_ != kNone && last_attributes_ >= session_.attributes.size())
-      last_attributes_ = kNone;
+    if (!thinner_) return;
+    OpenCell* const parent = stack.empty() ? nullptr : &stack.back().cell;
+    const bool is_removed = thinner_->leave(open.cell, open.range, parent, knows_end);
+    const bool are_attributes_removed =
+        last_attributes_ != kNone && last_attributes_ >= session_.attributes.size();
+    if (is_removed && are_attributes_removed) last_attributes_ = kNone;
   }
 
   bool short_push(const record::RecordHeader& head) {
-    const auto brief = record::ShortPush::of(head.value);
-    std::int64_t at = 0;
-    if (!short_edge(brief.since_ns, at)) return false;
-    push(begin(at, brief.name, head.flags, 0), 0);
+    const auto contents = record::ShortPush::of(head.value);
+    std::int64_t time_ns = 0;
+    if (!short_edge(contents.since_ns, time_ns)) return false;
+    push(begin(time_ns, contents.name, head.flags, 0), 0);
     return true;
   }
 
-  // A new range; its index.
-  std::uint32_t begin(std::int64_t at, std::uint32_t string, std::uint8_t flags,
+  // Adds a range; returns its index.
+  std::uint32_t begin(std::int64_t start_ns, std::uint32_t string, std::uint8_t flags,
                       std::uint32_t domain) {
     model::Range range;
-    range.start_ns = at;
+    range.start_ns = start_ns;
     range.name = name(string);
     range.thread = thread_;
     range.domain = domain;
@@ -367,25 +393,25 @@ class TraceReader {
   }
 
   bool pop(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    std::int64_t at = 0;
+    std::int64_t time_ns = 0;
     std::uint32_t index = 0;
-    const bool brief = head.type == record::Type::kShortPop;
-    if (!(brief ? short_edge(head.value, at) : edge(bytes, at))) return false;
-    if (!domain_of(brief ? head.flags : head.value, index)) return false;
+    const bool is_short = head.type == record::Type::kShortPop;
+    const bool has_time = is_short ? short_edge(head.value, time_ns) : edge(bytes, time_ns);
+    if (!has_time) return false;
+    if (!domain_of(is_short ? head.flags : head.value, index)) return false;
     auto& stack = stack_of(index);
-    if (stack.empty())
-      return false;  // its push was in a damaged place: pops without push are not written
+    if (stack.empty()) return false;  // its push was damaged: pops without push are never written
     model::Range& range = session_.ranges[stack.back().range];
-    const bool forward = at >= range.start_ns;
-    range.end_ns = forward ? at : range.start_ns;
-    leave(stack, forward);
-    return forward;
+    const bool is_after_start = time_ns >= range.start_ns;
+    range.end_ns = is_after_start ? time_ns : range.start_ns;
+    leave(stack, is_after_start);
+    return is_after_start;
   }
 
   bool end(std::span<const std::byte> bytes) {
-    std::int64_t at = 0;
-    if (bytes.size() < 24 || !time(bytes, at)) return false;
-    ends_.push_back({load<std::uint64_t>(bytes, 16), at, thread_});
+    std::int64_t time_ns = 0;
+    if (bytes.size() < 24 || !time(bytes, time_ns)) return false;
+    ends_.push_back({load<std::uint64_t>(bytes, 16), time_ns, thread_});
     return true;
   }
 
@@ -422,72 +448,81 @@ class TraceReader {
     for (std::size_t i = 0; i < entries; ++i) {
       const auto entry = load<record::SchemaEntry>(
           bytes, sizeof(record::Schema) + i * sizeof(record::SchemaEntry));
-      const auto number = static_cast<record::Number>(entry.number);
-      const bool whole =
-          entry.bytes == 1 || entry.bytes == 2 || entry.bytes == 4 || entry.bytes == 8;
-      if (!whole || number < record::Number::kUnsigned || number > record::Number::kFloat ||
-          (number == record::Number::kFloat && entry.bytes < 4))
-        return false;
-      layout.push_back({name(entry.string), number, entry.bytes, entry.offset});
+      if (!is_valid(entry)) return false;
+      layout.push_back({name(entry.string), static_cast<record::Number>(entry.number), entry.bytes,
+                        entry.offset});
     }
     return true;
   }
 
-  // Of a structured payload each number that lies within it.
+  static bool is_valid(const record::SchemaEntry& entry) {
+    const auto number = static_cast<record::Number>(entry.number);
+    if (number < record::Number::kUnsigned || number > record::Number::kFloat) return false;
+    if (entry.bytes == 4 || entry.bytes == 8) return true;
+    return (entry.bytes == 1 || entry.bytes == 2) && number != record::Number::kFloat;
+  }
+
+  static model::PayloadField field_of(std::uint32_t range, const Number& number,
+                                      const std::byte* bytes) {
+    model::PayloadField field{range, number.name};
+    std::memcpy(&field.bits, bytes, number.bytes);
+    if (number.kind == record::Number::kSigned) {
+      const int unused = 64 - 8 * number.bytes;
+      const auto shifted = static_cast<std::int64_t>(field.bits << unused);
+      field.bits = static_cast<std::uint64_t>(shifted >> unused);  // extends the sign
+      field.type = model::PayloadType::kInt64;
+    } else if (number.kind == record::Number::kFloat) {
+      field.type = model::PayloadType::kDouble;
+      if (number.bytes == 4) {
+        float narrow = 0;
+        std::memcpy(&narrow, &field.bits, sizeof narrow);
+        const double wide = narrow;
+        std::memcpy(&field.bits, &wide, sizeof wide);
+      }
+    }
+    return field;
+  }
+
+  // Adds each number of a structured payload. False if one is not within it.
   bool payload(const record::RecordHeader& head, std::span<const std::byte> bytes) {
     if (bytes.size() < sizeof(record::StructuredPayload)) return false;
     const auto record = load<record::StructuredPayload>(bytes, 0);
     std::uint32_t index = 0;
     const auto layout = layouts_.find(head.value);
-    if (record.bytes > bytes.size() - sizeof record || !domain_of(record.domain, index) ||
-        layout == layouts_.end())
-      return false;
+    if (record.bytes > bytes.size() - sizeof record || layout == layouts_.end()) return false;
+    if (!domain_of(record.domain, index)) return false;
     const auto& stack = stack_of(index);
     if (stack.empty()) return false;
+    const std::byte* contents = bytes.data() + sizeof record;
     for (const Number& number : layout->second) {
       if (number.offset > record.bytes || number.bytes > record.bytes - number.offset) return false;
-      model::PayloadField field{stack.back().range, number.name};
-      std::memcpy(&field.bits, bytes.data() + sizeof record + number.offset, number.bytes);
-      if (number.kind == record::Number::kSigned) {
-        const int unused = 64 - 8 * number.bytes;
-        field.bits =
-            static_cast<std::uint64_t>(static_cast<std::int64_t>(field.bits << unused) >> unused);
-        field.type = model::PayloadType::kInt64;
-      } else if (number.kind == record::Number::kFloat) {
-        field.type = model::PayloadType::kDouble;
-        if (number.bytes == 4) {
-          float narrow = 0;
-          std::memcpy(&narrow, &field.bits, sizeof narrow);
-          const double wide = narrow;
-          std::memcpy(&field.bits, &wide, sizeof wide);
-        }
-      }
-      session_.payload_fields.push_back(field);
+      session_.payload_fields.push_back(
+          field_of(stack.back().range, number, contents + number.offset));
     }
     return true;
   }
 
-  // Events were dropped before this. Pops among them: their ranges cannot stay open, or all that
-  // follows would seem to lie in them; they get the time at which recording resumed, and are
-  // counted.
+  // Events were dropped before this record, pops among them. Their ranges cannot stay open, because
+  // all later ranges would seem to be inside them. They end at the time when recording resumed, and
+  // are counted.
   bool gap(const record::RecordHeader& head, std::span<const std::byte> bytes) {
-    std::int64_t at = 0;
+    std::int64_t time_ns = 0;
     std::uint32_t index = 0;
-    if (bytes.size() < sizeof(record::Gap) || !time(bytes, at) || !domain_of(head.value, index))
-      return false;
+    if (bytes.size() < sizeof(record::Gap) || !time(bytes, time_ns)) return false;
+    if (!domain_of(head.value, index)) return false;
     const auto open = load<record::Gap>(bytes, 0).open;
     auto& stack = stack_of(index);
     while (stack.size() > open) {
       model::Range& range = session_.ranges[stack.back().range];
-      range.end_ns = std::max(range.start_ns, at);
+      range.end_ns = std::max(range.start_ns, time_ns);
       leave(stack, false);
       ++guessed_ends_;
     }
     return true;
   }
 
-  // Start/end ranges end on any thread, so in any stream: both lists by id, then one pass. O(n log
-  // n).
+  // Start/end ranges may end on another thread, so in another stream: sorts starts and ends by id,
+  // and joins them in one pass. O(n log n).
   void join_ends() {
     const auto by_id = [](const auto& a, const auto& b) { return a.id < b.id; };
     if (!std::ranges::is_sorted(started_, by_id)) std::ranges::stable_sort(started_, by_id);
@@ -496,7 +531,8 @@ class TraceReader {
     for (const End& end : ends_) {
       while (start != started_.end() && start->id < end.id) ++start;
       if (start == started_.end() || start->id != end.id) {
-        end.id != 0 && end.id < chunks_.header.first_range_id ? ++inherited_ends_ : ++unknown_ends_;
+        const bool is_inherited = end.id != 0 && end.id < chunks_.header.first_range_id;
+        ++(is_inherited ? inherited_ends_ : unknown_ends_);
         continue;
       }
       model::Range& range = session_.ranges[start->range];
@@ -506,7 +542,7 @@ class TraceReader {
     }
   }
 
-  void tell_losses() {
+  void add_losses() {
     losses_.add("truncated_header", chunks_.header_whole ? 0 : 1,
                 "captures that end within their header");
     losses_.add("torn_tail", chunks_.truncated_bytes, "bytes missing at the end of captures");
@@ -536,16 +572,10 @@ class TraceReader {
   Index index_{session_};
   Losses& losses_;
   std::uint32_t process_ = 0;
-  std::uint64_t begun_ = 0;  // ranges
-  std::int64_t last_ns_ = 0;
+  std::uint64_t begun_ = 0;           // ranges
+  std::int64_t last_ns_ = 0;          // the latest time in the file
   std::int64_t latest_ns_ = kNoTime;  // of the latest push or pop in the chunk
-  std::unordered_map<std::uint32_t, std::uint32_t> domains_;  // the file's id -> index
-  struct Number {
-    model::StringId name;
-    record::Number kind;
-    std::uint8_t bytes;
-    std::uint64_t offset;
-  };
+  std::unordered_map<std::uint32_t, std::uint32_t> domains_;        // the file's id -> index
   std::unordered_map<std::uint32_t, std::vector<Number>> layouts_;  // of structured payloads, by id
   std::vector<Started> started_;
   std::vector<End> ends_;
@@ -562,8 +592,11 @@ class TraceReader {
   Release release_;
   std::optional<Thinner> thinner_;
   // damage
-  std::uint64_t damaged_ = 0, unknown_ = 0, guessed_ends_ = 0, unknown_ends_ = 0,
-                inherited_ends_ = 0;
+  std::uint64_t damaged_ = 0;
+  std::uint64_t unknown_ = 0;
+  std::uint64_t guessed_ends_ = 0;
+  std::uint64_t unknown_ends_ = 0;
+  std::uint64_t inherited_ends_ = 0;
   std::uint64_t before_ = 0;  // ranges that were open when the window began
 };
 
@@ -592,18 +625,18 @@ base::Result<void> read_trace(std::span<const std::byte> file, const std::string
   static const Moments kNothing;
   const auto found = thinning->moments.find(header.pid);
   const Moments& moments = found == thinning->moments.end() ? kNothing : found->second;
+  // The first walk counts, and finds runaways. If there are any, a second one counts without them.
   std::vector<Thinner::Counted> counted;
   Thinner::Pushes runaways;
-  for (bool again = true; again;) {
-    model::Session first;
-    Losses told;
-    TraceReader counting(file, chunks, first, told);
+  for (int walk = 0; walk < 2; ++walk) {
+    model::Session counted_session;
+    Losses counted_losses;
+    TraceReader counting(file, chunks, counted_session, counted_losses);
     counting.thin(*thinning, moments, nullptr, runaways);
     counting.read();
     counted = counting.take_counted();
-    again = runaways.empty();
-    if (again) runaways = counting.runaways();
-    again &= !runaways.empty();
+    if (walk == 0) runaways = counting.runaways();
+    if (runaways.empty()) break;
   }
   TraceReader reader(file, chunks, session, losses);
   reader.thin(*thinning, moments, &counted, runaways);
@@ -621,11 +654,12 @@ void order_ranges(model::Session& session) {
   const auto earlier = [](const model::Range& a, const model::Range& b) {
     return a.start_ns < b.start_ns;
   };
-  const bool referred = !session.payload_fields.empty() || !session.unlisted.empty();
-  if (!ordered && !referred) {
+  const bool has_references = !session.payload_fields.empty() || !session.unlisted.empty();
+  if (!ordered && !has_references) {
     std::ranges::stable_sort(session.ranges, earlier);
   } else if (!ordered) {
-    std::vector<std::uint32_t> order(session.ranges.size()), place(session.ranges.size());
+    std::vector<std::uint32_t> order(session.ranges.size());
+    std::vector<std::uint32_t> place(session.ranges.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
       return earlier(session.ranges[a], session.ranges[b]);
