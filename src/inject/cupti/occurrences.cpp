@@ -339,7 +339,7 @@ void on_end(std::uint64_t id) {
 
 constexpr RangeObserver kObserver = {on_push, on_pop, on_start, on_end};
 
-// With samples, the context may just be being made: then it is not the current one.
+// Sampling calls this while the context is being created, before it is the current one.
 bool device_of(Collector& c, CUcontext context, CUdevice& device) {
   if (!c.plan.pc) return c.driver.cuCtxGetDevice(&device) == CUDA_SUCCESS;
   std::uint32_t number = 0;

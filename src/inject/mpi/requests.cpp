@@ -83,7 +83,7 @@ void Completing::add_named() {
   }
 }
 
-void Completing::done(bool accepted) {
+void Completing::finish(bool accepted) {
   for (std::size_t i = 0; i < count_; ++i) {
     Posted& posted = requests_[i].posted;
     const bool is_incomplete = raw_handle(i) == requests_[i].raw && posted.start == nullptr;

@@ -35,9 +35,9 @@ class Completing {
   ~Completing();
   Completing& operator=(Completing&&) = delete;
 
-  /// Call it after the call. A request is complete if its handle has been cleared, a persistent one
-  /// if MPI names it.
-  void done(bool accepted);
+  /// To be called after MPI's function. Finds the complete requests (those whose handle has been
+  /// cleared, persistent ones if MPI names them) and stores the others again.
+  void finish(bool accepted);
   [[nodiscard]] bool any() const { return complete_ > 0; }
   void attach_to(Range& range) const { range.completed(data_, complete_); }
 

@@ -182,7 +182,7 @@ class Call {
     Completing completing(arguments_);
     if (function_.act == Act::kTest) {
       const int result = call_mpi();
-      completing.done(result == 0);
+      completing.finish(result == 0);
       if (completing.any()) {
         Range range(function_.range_name());
         completing.attach_to(range);
@@ -191,7 +191,7 @@ class Call {
     }
     Range range(function_.range_name());
     const int result = call_mpi();
-    completing.done(result == 0);
+    completing.finish(result == 0);
     completing.attach_to(range);
     return result;
   }
