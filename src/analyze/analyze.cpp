@@ -16,6 +16,7 @@
 #include "analyze/counters/roofline.hpp"
 #include "analyze/counters/useful.hpp"
 #include "analyze/cpu/cpu.hpp"
+#include "analyze/cpu/own/rank_functions.hpp"
 #include "analyze/cures/cures.hpp"
 #include "analyze/details.hpp"
 #include "analyze/gpu/gpu.hpp"
@@ -468,6 +469,7 @@ base::Result<Report> summed_up(const Session& session, const Options& options, D
     if (!details.calls) details.calls = find_collectives(session);
     add_communication(regions, *details.calls, report);
     hold_ranks_together(regions, report);
+    add_rank_functions(session, report);
   }
   tell_kernels_apart(report);
   add_operators(session, report);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/code_place.hpp"
 #include "model/range.hpp"
 
 namespace rangescope::model {
@@ -42,6 +43,12 @@ struct RankTime {
   double wait_ns = 0;  ///< of `mpi_ns`, for ranks that came later, in calls that were joined
 };
 
+/// CPU time of one of the program's own functions, with the libraries that it calls.
+struct RankFunction {
+  CodePlace place;
+  double cpu_ns = 0;
+};
+
 struct Rank {
   std::uint32_t rank = 0;
   std::optional<std::uint32_t> local_rank;
@@ -53,6 +60,8 @@ struct Rank {
   std::string card;         ///< UUID of its only GPU, "" where it has none or several
   RankWork work;
   std::optional<RankTime> time;  ///< absent where no call of MPI was recorded
+  /// Outside calls in which ranks wait for each other; empty without CPU samples, and of digests.
+  std::vector<RankFunction> functions;
   double clock_offset_ns = 0;  ///< what was added to its clock, where the ends of collectives tell
                                ///< (analyze/ranks/clocks.hpp)
 };

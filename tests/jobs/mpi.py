@@ -102,6 +102,16 @@ class Mpi(unittest.TestCase):
             if region["communication"]["wait_ns"] >= 0.9 * region["communication"]["time_ns"]:
                 self.assertIn("waiting for ranks that arrive later", line["text"])
 
+    def test_what_the_straggler_does_is_named(self):
+        """Of a job without ranges: the function, with its file and line."""
+        self.mpirun(3, RANGESCOPE, "profile", "-q", "--runs", "job", "--", f"{BIN}/mpi_uneven")
+        first = self.report()["verdict"][0]
+        self.assertEqual((first["kind"], first["evidence"]["rank"]), ("straggler", 2))
+        function = r"sum_of_inverses \(mpi_uneven.c:5\)"
+        self.assertRegex(first["text"], rf"; {function} takes [\d.]+ m?s more of its CPU time than of the others'")
+        self.assertRegex(first["path"], rf"^{function}$")
+        self.assertGreater(first["evidence"]["function_excess_ns"], 0)
+
     def test_where_the_time_of_each_rank_went(self):
         """The last rank, for which the others wait, has most outside MPI; all that is in MPI is the time of its calls."""
         job, _ = self.recorded()

@@ -57,6 +57,29 @@ std::optional<std::size_t> cause_of(const Case& known, std::size_t rank, double&
   return worst;
 }
 
+/// One of the program's own functions that this rank spends more CPU time in than the others.
+struct SlowFunction {
+  model::CodePlace place;
+  double excess_ns = 0;  ///< over the median of the others
+};
+
+SlowFunction slow_function(const std::vector<model::Rank>& ranks, std::size_t late) {
+  SlowFunction slowest;
+  if (late >= ranks.size()) return slowest;
+  for (const model::RankFunction& function : ranks[late].functions) {
+    std::vector<double> of_others;
+    for (const model::Rank& rank : ranks) {
+      if (&rank == &ranks[late]) continue;
+      const auto same =
+          std::ranges::find(rank.functions, function.place, &model::RankFunction::place);
+      of_others.push_back(same == rank.functions.end() ? 0 : same->cpu_ns);
+    }
+    const double excess_ns = function.cpu_ns - median_of(of_others);
+    if (excess_ns > slowest.excess_ns) slowest = {function.place, excess_ns};
+  }
+  return slowest;
+}
+
 /// Of `calls` in which one of `ranks` is the last: how often one of them is by chance.
 struct Chance {
   double mean = 0, variance = 0;
@@ -123,6 +146,11 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
       format_count(worst.last), format_count(calls));
   if (explains)
     text += fmt::format(": it takes {} longer there than the others", format_ns(excess));
+  const SlowFunction slowest = slow_function(report.ranks, place);
+  const bool is_by_function = slowest.excess_ns >= kCause * worst.holds_up;
+  if (is_by_function)
+    text += fmt::format("; {} takes {} more of its CPU time than of the others'",
+                        base::printable(place_text(slowest.place)), format_ns(slowest.excess_ns));
   text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
   model::Verdict verdict = explains
                                ? known.about("straggler", *cause, std::move(text), worst.holds_up)
@@ -133,6 +161,8 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   verdict.evidence["holds_up_ns"] = worst.holds_up;
   verdict.evidence["costs_ns"] = worst.costs;
   if (explains) verdict.evidence["excess_ns"] = excess;
+  if (is_by_function) verdict.evidence["function_excess_ns"] = slowest.excess_ns;
+  if (is_by_function && verdict.path.empty()) verdict.path = place_text(slowest.place);
   out.push_back(std::move(verdict));
 }
 
