@@ -21,24 +21,19 @@ std::optional<TreeMember> stat_of(pid_t pid, const std::string& folder) {
   if (bracket == std::string::npos || bracket + 2 >= text->size()) return std::nullopt;
   const auto fields = split(std::string_view(*text).substr(bracket + 2), ' ');
   if (fields.size() < 20 || fields[0].size() != 1) return std::nullopt;
-  const auto parent = to_uint(fields[1]), group = to_uint(fields[2]), flags = to_uint(fields[6]);
+  const auto parent = to_uint(fields[1]);
+  const auto group = to_uint(fields[2]);
+  const auto flags = to_uint(fields[6]);
   const auto start = to_uint(fields[19]);
   if (!parent || !group || !flags || !start) return std::nullopt;
-  return TreeMember{pid,
-                    *start,
-                    static_cast<pid_t>(*parent),
-                    static_cast<pid_t>(*group),
-                    fields[0][0],
-                    (*flags & kKernelThread) != 0};
-}
-
-bool has_ended(const TreeMember& thread) {
-  return thread.state == 'Z' || thread.state == 'X';
-}
-
-/// A zombie may only be the first thread of a process that goes on.
-bool is_alive(const TreeMember& process) {
-  return !has_ended(process) || living_thread(process.pid) != process.pid;
+  TreeMember member;
+  member.pid = pid;
+  member.start = *start;
+  member.parent = static_cast<pid_t>(*parent);
+  member.group = static_cast<pid_t>(*group);
+  member.state = fields[0][0];
+  member.kernel = (*flags & kKernelThread) != 0;
+  return member;
 }
 
 /// Everybody in /proc who is alive.
@@ -48,7 +43,7 @@ std::vector<TreeMember> everybody() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     const auto pid = to_uint(entry.path().filename().string());
     if (!pid) continue;
-    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && is_alive(*stat))
+    if (auto stat = process_at(static_cast<pid_t>(*pid)); stat && !process_has_ended(*stat))
       all.push_back(*stat);
   }
   return all;
@@ -66,16 +61,20 @@ std::optional<TreeMember> thread_at(pid_t pid, pid_t tid) {
 
 pid_t living_thread(pid_t pid) {
   const auto first = process_at(pid);
-  if (!first || !has_ended(*first)) return pid;
+  if (!first || !first->thread_has_ended()) return pid;
   std::error_code error;
   std::filesystem::directory_iterator entry("/proc/" + std::to_string(pid) + "/task", error);
   for (const std::filesystem::directory_iterator end; !error && entry != end;
        entry.increment(error)) {
     const auto tid = to_uint(entry->path().filename().string());
     const auto thread = tid ? thread_at(pid, static_cast<pid_t>(*tid)) : std::nullopt;
-    if (thread && !has_ended(*thread)) return thread->pid;
+    if (thread && !thread->thread_has_ended()) return thread->pid;
   }
   return pid;
+}
+
+bool process_has_ended(const TreeMember& process) {
+  return process.thread_has_ended() && living_thread(process.pid) == process.pid;
 }
 
 std::optional<std::uint64_t> process_start(pid_t pid) {

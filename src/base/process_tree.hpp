@@ -22,6 +22,9 @@ struct TreeMember {
   pid_t parent = 0, group = 0;
   char state = '?';     ///< as ps has it: 'Z' for a zombie
   bool kernel = false;  ///< a thread of the kernel
+
+  /// Of a process this is its first thread, without which it may go on.
+  [[nodiscard]] bool thread_has_ended() const { return state == 'Z' || state == 'X'; }
 };
 
 /// A process, a zombie too, or any thread by its own id; nothing when there is none.
@@ -32,6 +35,11 @@ struct TreeMember {
 /// ended before the others. Of an ended thread /proc has no memory, files and environment. `pid`
 /// where all have ended.
 [[nodiscard]] pid_t living_thread(pid_t pid);
+[[nodiscard]] inline std::uint32_t living_thread(std::uint32_t pid) {
+  return static_cast<std::uint32_t>(living_thread(static_cast<pid_t>(pid)));
+}
+/// None of its threads is left, though it may not have been buried.
+[[nodiscard]] bool process_has_ended(const TreeMember& process);
 /// Clock ticks since boot at which the process began, a zombie's too; nothing when there is no such
 /// process.
 [[nodiscard]] std::optional<std::uint64_t> process_start(pid_t pid);

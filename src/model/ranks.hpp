@@ -43,10 +43,11 @@ struct RankTime {
   double wait_ns = 0;  ///< of `mpi_ns`, for ranks that came later, in calls that were joined
 };
 
-/// CPU time of one of the program's own functions, with the libraries that it calls.
+/// What one of the program's own functions, with the libraries that it calls, took of a rank.
 struct RankFunction {
   CodePlace place;
   double cpu_ns = 0;
+  double waits_for_cpu_ns = 0;  ///< in which other threads had the core
 };
 
 struct Rank {

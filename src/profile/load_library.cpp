@@ -84,11 +84,6 @@ std::optional<Image> find_image(std::uint32_t pid, std::initializer_list<std::st
   return found;
 }
 
-/// By the id of this thread /proc shows the process, also where its first thread has ended.
-std::uint32_t living_thread_of(std::uint32_t pid) {
-  return static_cast<std::uint32_t>(base::living_thread(static_cast<pid_t>(pid)));
-}
-
 std::string status_of(std::uint32_t pid, std::string_view key) {
   const std::string status = base::read_file(proc(pid, "status")).value_or("");
   for (const std::string_view line : base::split(status, '\n'))
@@ -412,13 +407,13 @@ base::Result<Places> places_of(std::uint32_t pid) {
 }  // namespace
 
 bool uses_cuda(std::uint32_t pid) {
-  return find_image(living_thread_of(pid), {"libcuda.so"}).has_value();
+  return find_image(base::living_thread(pid), {"libcuda.so"}).has_value();
 }
 
 #if defined(__x86_64__)
 
 base::Result<void> may_load(const Target& target, const fs::path& library) {
-  const std::uint32_t pid = living_thread_of(target.pid);
+  const std::uint32_t pid = base::living_thread(target.pid);
   if (!target.unread.empty()) return refused(target.unread);
   std::error_code error;
   for (const char* space : {"ns/pid", "ns/user"})
@@ -456,7 +451,7 @@ base::Result<void> may_load(const Target& target, const fs::path& library) {
 base::Result<void> begin_in(const Target& target, const fs::path& library,
                             const std::string& settings) {
   constexpr auto kPatience = std::chrono::seconds(10);
-  const std::uint32_t pid = living_thread_of(target.pid);
+  const std::uint32_t pid = base::living_thread(target.pid);
   const std::string name = library.filename().string();
   const auto places = TRY(places_of(pid));
   if (settings.size() >= wire::kMostSettings)

@@ -178,7 +178,7 @@ struct Windows::State {
   std::optional<sample::cpu::Recorder> recorder;  ///< of the window that is open
   struct Closed {
     std::uint32_t window;
-    Clock::time_point at;
+    std::int64_t end_ns;
     std::optional<sample::cpu::Recorder> recorder;
   };
   std::deque<Closed> ring;      ///< of --keep-last
@@ -379,12 +379,14 @@ void Windows::State::rotate() {
   (void)publish();
   note(open.window);
   if (before) before->stop();
-  ring.push_back({open.window, Clock::now(), {}});
+  ring.push_back({open.window, open.end_ns, {}});
   if (before) ring.back().recorder.emplace(std::move(*before));
   opened(page.start_ns);
   plan_close();
   if (choice.when) look(ring.back().window);
-  while (!ring.empty() && Clock::now() - ring.front().at > *choice.keep_last) {
+  // By when windows ended, not by when this thread ran: the others last as long as is promised.
+  const std::int64_t kept_ns = std::chrono::nanoseconds(*choice.keep_last).count();
+  while (ring.back().end_ns - ring.front().end_ns >= kept_ns) {
     fs::remove_all(base::in_place(folder_of(ring.front().window)), error);
     ring.pop_front();
   }

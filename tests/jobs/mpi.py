@@ -107,7 +107,7 @@ class Mpi(unittest.TestCase):
         self.mpirun(3, RANGESCOPE, "profile", "-q", "--runs", "job", "--", f"{BIN}/mpi_uneven")
         first = self.report()["verdict"][0]
         self.assertEqual((first["kind"], first["evidence"]["rank"]), ("straggler", 2))
-        function = r"sum_of_inverses \(mpi_uneven.c:5\)"
+        function = r"sum_of_inverses \(mpi_uneven.c:6\)"
         self.assertRegex(first["text"], rf"; {function} takes [\d.]+ m?s more of its CPU time than of the others'")
         self.assertRegex(first["path"], rf"^{function}$")
         self.assertGreater(first["evidence"]["function_excess_ns"], 0)

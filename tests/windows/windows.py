@@ -251,7 +251,7 @@ class Windows(unittest.TestCase):
         frozen = self.report("report", marked)  # while it runs
         first = frozen["run"]["windows"][0]
         self.assertGreater(first["number"], 1)
-        self.assertGreater(frozen["run"]["duration_ns"], 1e9)
+        self.assertGreaterEqual(frozen["run"]["duration_ns"], 1e9)
         self.assertLessEqual(len(frozen["run"]["windows"]), 4)
         self.assertEqual(set(self.regions(frozen)), {("main",), ("main", "step"), ("main", "step", "inner")})
         main = self.regions(frozen)[("main",)]

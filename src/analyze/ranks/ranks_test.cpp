@@ -116,6 +116,63 @@ TEST(Ranks, TheStragglerIsFirstAndTheCallsInWhichOthersWaitNameIt) {
       << hot->text;
 }
 
+/// The straggler's time in its own range, sampled each millisecond: it runs in `assemble` for a
+/// quarter of it, and then does not run.
+void sample_straggler(const Job& job, model::WaitKind rest, model::Session& session) {
+  session.cpu.interval_ns = kMs;
+  model::CpuFrame assemble;
+  assemble.kind = model::FrameKind::kPython;
+  assemble.name = session.strings.intern("assemble");
+  assemble.file = session.strings.intern("/srv/app/mesh.py");
+  assemble.line = 12;
+  session.cpu.frames = {assemble};
+  session.cpu.stacks = {{kNone, 0}};
+  for (std::uint32_t rank = 0; rank < job.ranks; ++rank)
+    session.cpu.threads.push_back({.pid = 1000 + rank, .tid = 1000 + rank, .thread = rank});
+  for (const model::Range& range : session.ranges) {
+    if (session.strings.view(range.name) != "straggle") continue;
+    const std::int64_t waits_ns = range.start_ns + job.late_ns / 4;
+    for (std::int64_t time_ns = range.start_ns; time_ns < waits_ns; time_ns += kMs)
+      session.cpu.samples.push_back({time_ns, job.straggler, 0});
+    session.cpu.waits.push_back(
+        {.start_ns = waits_ns, .end_ns = range.end_ns, .thread = job.straggler, .kind = rest});
+  }
+}
+
+TEST(Ranks, AFunctionIsNamedThatWaitsForACpuMostOfTheTimeThatItsRankIsLate) {
+  Job job;
+  job.ranks = 3;
+  job.steps = 10;
+  job.straggler = 1;
+  job.late_ns = 40 * kMs;
+  model::Session session = simulate(job);
+  sample_straggler(job, model::WaitKind::kPreempted, session);
+  const model::Report report = judged(session);
+  const model::Verdict* found = straggler(report);
+  ASSERT_NE(found, nullptr);
+  EXPECT_NE(
+      found->text.find("assemble (mesh.py:12) takes 100.0 ms more of its CPU time than of the "
+                       "others', and waits 300.0 ms longer for a CPU"),
+      std::string::npos)
+      << found->text;
+  EXPECT_EQ(found->evidence.at("function_excess_ns"), 100 * kMs);
+  EXPECT_EQ(found->evidence.at("function_waits_ns"), 300 * kMs);
+}
+
+TEST(Ranks, AFunctionIsNotNamedWhoseRankSleepsMostOfTheTimeThatItIsLate) {
+  Job job;
+  job.ranks = 3;
+  job.steps = 10;
+  job.straggler = 1;
+  job.late_ns = 40 * kMs;
+  model::Session session = simulate(job);
+  sample_straggler(job, model::WaitKind::kSleep, session);
+  const model::Report report = judged(session);
+  const model::Verdict* found = straggler(report);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->text.find("assemble"), std::string::npos) << found->text;
+}
+
 TEST(Ranks, NoneOfTwentyEvenJobsHasAStraggler) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     Job job;

@@ -12,6 +12,7 @@
 
 #include "base/fs.hpp"
 #include "base/held_folder.hpp"
+#include "base/process_tree.hpp"
 #include "wire/control.hpp"
 #include "wire/native.hpp"
 
@@ -20,13 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Also true for a zombie (state Z of proc(5)): the init of a container may not reap orphans.
+/// Also true for a zombie: the init of a container may not reap orphans.
 bool has_ended(pid_t pid) {
   if (::kill(pid, 0) != 0) return errno == ESRCH;
-  const auto state = base::read_file("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t name_end = state ? state->rfind(") ") : std::string::npos;
-  return name_end != std::string::npos && name_end + 2 < state->size() &&
-         (*state)[name_end + 2] == 'Z';
+  const auto process = base::process_at(pid);
+  return process && base::process_has_ended(*process);
 }
 
 /// Trims a capture whose process has ended. Returns whether the process still runs.

@@ -67,7 +67,7 @@ std::unique_ptr<Python> Python::find(const Space& space, std::uint32_t pid, Unre
     module = area.module;
     const std::uint64_t bias = start - tables.address_of(area.offset);
     std::unique_ptr<Python> python(new Python);
-    python->pid_ = static_cast<std::uint32_t>(base::living_thread(static_cast<pid_t>(pid)));
+    python->pid_ = base::living_thread(pid);
     python->begin();
     python->module_ = area.module;
     python->runtime_ = bias + runtime.address;

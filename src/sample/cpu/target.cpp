@@ -29,12 +29,7 @@ std::string folder_of(std::uint32_t pid) {
 
 /// The same with what belongs to all threads of the process: memory, files, environment.
 std::string living_folder_of(std::uint32_t pid) {
-  return "/proc/" + std::to_string(base::living_thread(static_cast<pid_t>(pid)));
-}
-
-bool has_ended(const base::TreeMember& process) {
-  const bool first_has = process.state == 'Z' || process.state == 'X';
-  return first_has && base::living_thread(process.pid) == process.pid;
+  return "/proc/" + std::to_string(base::living_thread(pid));
 }
 
 /// "a\0b\0" as a list.
@@ -119,7 +114,7 @@ base::Result<Target> find_target(std::uint32_t pid) {
   if (found->kernel)
     return base::fail(Code::kUsage, which + " is a thread of the kernel", {},
                       "Name a program's process");
-  if (has_ended(*found))
+  if (base::process_has_ended(*found))
     return base::fail(Code::kNoInput, "process " + which + " has ended (a zombie)", {},
                       "Name a process that runs");
   const std::string status = base::read_file(folder + "/status").value_or("");
@@ -155,7 +150,7 @@ base::Result<Target> find_target(std::uint32_t pid) {
 bool still_runs(const Target& target) {
   const auto now = base::process_at(static_cast<pid_t>(target.pid));
   if (!now || now->start != target.start) return false;
-  return !has_ended(*now);
+  return !base::process_has_ended(*now);
 }
 
 std::vector<Member> members_of(std::uint32_t pid, bool tree) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analyze/cpu/own/user_code.hpp"
@@ -40,8 +41,8 @@ class SampledFunctions {
  private:
   [[nodiscard]] bool is_in_communication(std::uint32_t stack) const {
     const model::CpuProfile& cpu = session_.cpu;
-    for (std::uint32_t at = stack; at < cpu.stacks.size(); at = cpu.stacks[at].parent) {
-      const model::CpuFrame& frame = cpu.frames[cpu.stacks[at].frame];
+    for (std::uint32_t call = stack; call < cpu.stacks.size(); call = cpu.stacks[call].parent) {
+      const model::CpuFrame& frame = cpu.frames[cpu.stacks[call].frame];
       if (is_call_of_communication(session_.strings.view(frame.name))) return true;
     }
     return false;
@@ -81,6 +82,32 @@ std::vector<std::uint32_t> ranks_of_threads(const model::Session& session,
   return ranks;
 }
 
+struct FunctionTime {
+  double cpu_ns = 0, waits_for_cpu_ns = 0;
+};
+using TimeByFunction = std::map<std::uint32_t, FunctionTime>;
+
+/// A wait for a core has no call chain: it is the function's that the thread ran in before it.
+void add_waits_for_cpu(const model::CpuProfile& cpu,
+                       const std::vector<std::uint32_t>& rank_of_thread,
+                       SampledFunctions& functions, std::vector<TimeByFunction>& times) {
+  auto next_sample = cpu.samples.begin();
+  for (const model::CpuWait& wait : cpu.waits) {
+    const std::uint32_t rank = rank_of_thread[wait.thread];
+    if (rank == kNone || wait.kind != model::WaitKind::kPreempted) continue;
+    const auto begins_later = [&](const model::CpuSample& sample) {
+      return std::pair(sample.thread, sample.at_ns) > std::pair(wait.thread, wait.start_ns);
+    };
+    next_sample = std::find_if(next_sample, cpu.samples.end(), begins_later);
+    if (next_sample == cpu.samples.begin()) continue;
+    const model::CpuSample& before = *std::prev(next_sample);
+    const std::uint32_t function =
+        before.thread == wait.thread ? functions.function_of(before.stack) : kNone;
+    const double waited_ns = wait.weight * static_cast<double>(wait.end_ns - wait.start_ns);
+    if (function != kNone) times[rank][function].waits_for_cpu_ns += waited_ns;
+  }
+}
+
 }  // namespace
 
 void add_rank_functions(const model::Session& session, model::Report& report) {
@@ -88,15 +115,17 @@ void add_rank_functions(const model::Session& session, model::Report& report) {
   if (cpu.interval_ns <= 0 || cpu.samples.empty() || report.ranks.size() < 2) return;
   SampledFunctions functions(session);
   const std::vector<std::uint32_t> rank_of_thread = ranks_of_threads(session, report);
-  std::vector<std::map<std::uint32_t, double>> times(report.ranks.size());
+  std::vector<TimeByFunction> times(report.ranks.size());
   for (const model::CpuSample& sample : cpu.samples) {
     const std::uint32_t rank = rank_of_thread[sample.thread];
     const std::uint32_t function = rank == kNone ? kNone : functions.function_of(sample.stack);
-    if (function != kNone) times[rank][function] += static_cast<double>(cpu.interval_ns);
+    if (function != kNone) times[rank][function].cpu_ns += static_cast<double>(cpu.interval_ns);
   }
+  add_waits_for_cpu(cpu, rank_of_thread, functions, times);
   for (std::size_t rank = 0; rank < times.size(); ++rank)
-    for (const auto& [frame, cpu_ns] : times[rank])
-      report.ranks[rank].functions.push_back({functions.place_of(frame), cpu_ns});
+    for (const auto& [frame, time] : times[rank])
+      report.ranks[rank].functions.push_back(
+          {functions.place_of(frame), time.cpu_ns, time.waits_for_cpu_ns});
 }
 
 }  // namespace rangescope::analyze

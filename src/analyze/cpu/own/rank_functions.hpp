@@ -8,7 +8,7 @@
 namespace rangescope::analyze {
 
 /// Fills Rank::functions from CPU samples, those in calls of MPI and NCCL left out. A function's
-/// time includes that of the libraries which it calls. O(samples + stacks * depth).
+/// time includes that of the libraries which it calls. O(samples + waits + stacks * depth).
 void add_rank_functions(const model::Session& session, model::Report& report);
 
 }  // namespace rangescope::analyze

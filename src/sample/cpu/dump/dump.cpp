@@ -163,9 +163,7 @@ bool read_registers(std::uint32_t /*tid*/, std::uint64_t (&/*values*/)[kRegister
 class Dumper {
  public:
   Dumper(Target target, const std::filesystem::path& cache)
-      : pid_(target.pid),
-        living_(static_cast<std::uint32_t>(base::living_thread(static_cast<pid_t>(pid_)))),
-        cache_(cache) {
+      : pid_(target.pid), living_(base::living_thread(pid_)), cache_(cache) {
     out_.target = std::move(target);
     own_pid_ = own_number("/proc/" + std::to_string(pid_) + "/status", pid_);
   }
@@ -209,14 +207,14 @@ class Dumper {
   }
 
   void read_thread(std::uint32_t tid) {
-    const auto at = base::thread_at(static_cast<pid_t>(pid_), static_cast<pid_t>(tid));
-    if (!at || at->state == 'Z' || at->state == 'X') return;
+    const auto task = base::thread_at(static_cast<pid_t>(pid_), static_cast<pid_t>(tid));
+    if (!task || task->thread_has_ended()) return;
     DumpedThread& thread = out_.threads.emplace_back();
     thread.tid = tid;
     thread.name = name_of_thread(pid_, tid);
-    thread.state = at->state;
+    thread.state = task->state;
     own_tids_[tid] = own_tid(tid);
-    const auto call = at->state == 'R' ? std::nullopt : system_call_of(pid_, tid);
+    const auto call = task->state == 'R' ? std::nullopt : system_call_of(pid_, tid);
     if (call)
       read_waiting(thread, *call);
     else

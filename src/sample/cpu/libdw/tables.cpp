@@ -321,7 +321,7 @@ std::unique_ptr<Tables> Tables::open(const std::string& path, std::uint32_t pid)
     return elf == nullptr ? nullptr : std::make_unique<DwTables>(-1, elf, 0);
   }
   if (!path.starts_with('/') || path.starts_with("//")) return nullptr;
-  const pid_t living = base::living_thread(static_cast<pid_t>(pid));
+  const auto living = base::living_thread(pid);
   int fd = base::open_regular_file("/proc/" + std::to_string(living) + "/root" + path);
   if (fd < 0) fd = base::open_regular_file(path);
   if (fd < 0) return nullptr;
