@@ -147,9 +147,8 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   const auto bytes = std::filesystem::file_size(path, error);
   if (error) return fail(Code::kNoInput, "is not a regular file", path.string());
   // SQLite's own reading waits for what only looks like a file (/proc/kmsg).
-  constexpr std::string_view kMagic("SQLite format 3\0", 16);
-  const std::string head = TRY(read_head(path, kMagic.size()));
-  if (!head.empty() && head != kMagic)
+  const std::string head = TRY(read_head(path, kSqliteMagic.size()));
+  if (!head.empty() && !is_sqlite(head))
     return fail(Code::kBadData, "file is not a database", path.string());
   // A write-ahead log or journal beside the file holds a part of it: only then it is not immutable.
   const auto left_over = [&](const char* suffix) {

@@ -23,6 +23,14 @@ struct sqlite3_stmt;
 
 namespace rangescope::base {
 
+/// The first bytes of every SQLite database, the terminating zero included.
+inline constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
+
+/// Whether a file that starts with `head`, 16 bytes at least, is a SQLite database.
+[[nodiscard]] inline bool is_sqlite(std::string_view head) {
+  return head.starts_with(kSqliteMagic);
+}
+
 class Statement {
  public:
   /// True on a row, false at the end; kBadData when the database is damaged.

@@ -7,6 +7,7 @@
 
 #include "base/embedded.hpp"
 #include "base/fs.hpp"
+#include "base/sqlite.hpp"
 #include "base/text.hpp"
 #include "read/kineto/reader.hpp"
 #include "read/missing_work.hpp"
@@ -90,7 +91,7 @@ const Lookalike* lookalike_of(std::string_view head, std::string_view text, cons
   const std::string unpacked = kineto::unpacked_head(head);
   const std::string_view json = base::trim(unpacked.empty() ? head : unpacked);
   if (json.starts_with('{') || json.starts_with('[')) return first_row("json", Holds{json});
-  if (head.starts_with("SQLite format 3"))
+  if (base::is_sqlite(head))
     if (const auto schema = base::read_head(path, kSchema))
       if (const Lookalike* row = first_row("database", Holds{*schema})) return row;
   const std::string name = path.filename().string();

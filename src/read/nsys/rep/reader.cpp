@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/nsight.hpp"
 #include "base/process.hpp"
+#include "base/sqlite.hpp"
 #include "base/text.hpp"
 #include "read/registry.hpp"
 
@@ -344,8 +345,8 @@ namespace {
 /// beside it.
 std::optional<fs::path> export_beside(const fs::path& path) {
   const fs::path beside = fs::path(path).replace_extension(".sqlite");
-  const auto head = base::read_head(beside, 16);
-  return head && head->starts_with("SQLite format 3") ? std::optional(beside) : std::nullopt;
+  const auto head = base::read_head(beside, base::kSqliteMagic.size());
+  return head && base::is_sqlite(*head) ? std::optional(beside) : std::nullopt;
 }
 
 base::Result<fs::path> export_of(const fs::path& path, const Options& options) {

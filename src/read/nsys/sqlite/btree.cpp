@@ -6,10 +6,11 @@
 #include <array>
 #include <cstring>
 
+#include "base/sqlite.hpp"
+
 namespace rangescope::read::nsys_sqlite {
 namespace {
 
-constexpr char kMagic[] = "SQLite format 3";  // and its terminating zero: 16 bytes
 constexpr std::byte kInterior{0x05}, kLeaf{0x0d};
 constexpr int kMaxDepth = 32;  // a full tree of 2^31 pages is shallower
 
@@ -84,7 +85,8 @@ inline void decode_value(std::uint64_t serial, std::uint64_t size, const std::by
 }  // namespace
 
 Btree::Btree(std::span<const std::byte> file) : file_(file) {
-  if (file.size() < 512 || std::memcmp(file.data(), kMagic, 16) != 0) {
+  const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
+  if (file.size() < 512 || !base::is_sqlite(bytes)) {
     unusual_ = "no SQLite header";
     return;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sqlite.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/workers.hpp"
@@ -317,8 +317,6 @@ void add_cpu_samples(CpuSamples read, model::Session& session) {
   }
 }
 
-constexpr char kFileHead[] = "SQLite format 3";
-
 /// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and
 /// NVTX_EVENTS.
 bool is_ours(std::string_view table) {
@@ -423,8 +421,7 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
 }  // namespace
 
 static bool sniff(std::span<const std::byte> head, const std::filesystem::path& path) {
-  if (head.size() < sizeof kFileHead || std::memcmp(head.data(), kFileHead, sizeof kFileHead) != 0)
-    return false;
+  if (!base::is_sqlite({reinterpret_cast<const char*>(head.data()), head.size()})) return false;
   const auto source = Source::open(path);
   return !source || has_ours(*source);  // a damaged one is for read() to explain
 }

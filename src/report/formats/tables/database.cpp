@@ -60,7 +60,7 @@ class SqliteStore final : public Store {
 };
 
 bool is_own_export(std::string_view head) {
-  if (head.size() < 72 || !head.starts_with("SQLite format 3")) return false;
+  if (head.size() < 72 || !base::is_sqlite(head)) return false;
   std::uint32_t id = 0;  // big-endian, at 68
   for (std::size_t i = 68; i < 72; ++i) id = id << 8 | static_cast<unsigned char>(head[i]);
   return id == kApplicationId;
