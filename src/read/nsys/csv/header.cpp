@@ -23,9 +23,9 @@ constexpr std::pair<std::string_view, double> kSizes[] = {
 
 /// To nanoseconds, or to bytes.
 std::optional<double> scale_of(std::string_view unit, Units units) {
-  const auto known =
-      std::ranges::find_if(units, [&](const auto& each) { return each.first == unit; });
-  return known == units.end() ? std::nullopt : std::optional(known->second);
+  for (const auto& [name, scale] : units)
+    if (name == unit) return scale;
+  return std::nullopt;
 }
 
 /// The text in brackets at the end of a column's name; "" without any.
@@ -89,7 +89,8 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
 
 /// The place of a column under its own or another name; nullptr where it has neither.
 const Column* find_column(const Header& header, std::string_view name) {
-  if (const auto own = header.columns.find(name); own != header.columns.end()) return &own->second;
+  if (const auto named = header.columns.find(name); named != header.columns.end())
+    return &named->second;
   for (const auto& [column, alias] : kAliases) {
     if (column != name) continue;
     if (const auto other = header.columns.find(alias); other != header.columns.end())
@@ -98,21 +99,21 @@ const Column* find_column(const Header& header, std::string_view name) {
   return nullptr;
 }
 
+void add_columns_by_alias(Header& header) {
+  for (const auto& [column, alias] : kAliases)
+    if (const Column* place = find_column(header, column)) header.columns.emplace(column, *place);
+}
+
 Table table_by(Header& header) {
   for (const bool aliases : {false, true}) {
     for (const Shape& shape : shapes()) {
-      const bool fits = std::ranges::all_of(shape.columns, [&](std::string_view column) {
+      const bool has_columns = std::ranges::all_of(shape.columns, [&](std::string_view column) {
         return aliases ? find_column(header, column) != nullptr : header.columns.contains(column);
       });
-      if (!fits) continue;
-      if (aliases) {
-        for (const auto& [column, alias] : kAliases) {
-          if (const Column* place = find_column(header, column))
-            header.columns.emplace(column, *place);
-        }
-      }
-      const bool style = shape.table == Table::kRanges && header.columns.contains("style");
-      return style ? Table::kRangesByStyle : shape.table;
+      if (!has_columns) continue;
+      if (aliases) add_columns_by_alias(header);
+      const bool has_style = shape.table == Table::kRanges && header.columns.contains("style");
+      return has_style ? Table::kRangesByStyle : shape.table;
     }
   }
   return Table::kNone;
@@ -190,13 +191,14 @@ const Column* Row::find(std::string_view column) const {
 
 std::string_view Row::text(std::string_view column) const {
   const Column* found = find(column);
-  return found == nullptr ? std::string_view{} : fields_[found->at];
+  return found == nullptr ? std::string_view{} : fields_[found->index];
 }
 
 std::optional<double> Row::number(std::string_view column) const {
   const Column* found = find(column);
-  const auto value =
-      found == nullptr ? std::nullopt : parse_number(base::trim(fields_[found->at]), Point::kDot);
+  const auto value = found == nullptr
+                         ? std::nullopt
+                         : parse_number(base::trim(fields_[found->index]), Point::kDot);
   if (!value || !std::isfinite(*value)) return std::nullopt;
   const double scaled = *value * found->scale;
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
@@ -218,17 +220,19 @@ std::optional<Moment> Row::moment(std::string_view column) const {
   const Column* found = find(column);
   if (found == nullptr) return std::nullopt;
   // Digit by digit: a double has too few of them for nanoseconds since 1970.
-  const std::string text = plain_number(base::trim(fields_[found->at]), Point::kDot).value_or("");
+  const std::string text =
+      plain_number(base::trim(fields_[found->index]), Point::kDot).value_or("");
   std::string_view digits = text;
   const bool negative = digits.starts_with('-');
   if (negative) digits.remove_prefix(1);
   const std::size_t point = std::min(digits.find('.'), digits.size());
   constexpr std::int64_t kMost = std::int64_t{1} << 61;
-  const auto whole = base::to_uint(digits.substr(0, point));
+  const auto units = base::to_uint(digits.substr(0, point));
   const auto scale = static_cast<std::int64_t>(found->scale);
-  if (!whole || *whole > static_cast<std::uint64_t>(kMost / scale)) return std::nullopt;
-  Moment moment{static_cast<std::int64_t>(*whole) * scale, static_cast<double>(scale)};
-  double worth = static_cast<double>(scale), fraction = 0;
+  if (!units || *units > static_cast<std::uint64_t>(kMost / scale)) return std::nullopt;
+  Moment moment{static_cast<std::int64_t>(*units) * scale, static_cast<double>(scale)};
+  double worth = static_cast<double>(scale);  // of the digit that is read
+  double fraction = 0;
   for (const char c : digits.substr(std::min(point + 1, digits.size()))) {
     if (c < '0' || c > '9') return std::nullopt;
     worth /= 10;

@@ -36,7 +36,7 @@ enum class Table {
 using Fields = std::vector<std::string_view>;
 
 struct Column {
-  std::size_t at = 0;
+  std::size_t index = 0;
   double scale = 1;      ///< to nanoseconds or bytes
   bool rounded = false;  ///< bytes printed in a larger unit
 };
@@ -52,7 +52,7 @@ struct Header {
 /// is no header of a table that is read.
 [[nodiscard]] Header parse_header(const Fields& fields);
 
-/// Is it the header of some table of nsys stats? Told by a column like "Total Time (ns)".
+/// Is it the header of some table of nsys stats? Recognized by a column like "Total Time (ns)".
 [[nodiscard]] bool looks_like_header(const Fields& fields);
 
 /// The column that a header lacks to be that of a table that is read, where it lacks only one; else

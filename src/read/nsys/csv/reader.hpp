@@ -5,9 +5,9 @@
 //   brackets, also for columns without one (2020) rows      until a blank line or the next chatter;
 //   fields with commas are quoted
 //
-// Several reports may follow each other in one file. They are told apart by their columns, never by
-// the file's name; only nvtx_pushpop_sum and nvtx_startend_sum have the same columns, and there the
-// chatter or the name must tell which. Tables of sums have no times and become model::Summary;
+// Several reports may follow each other in one file. They are distinguished by their columns, never
+// by the file's name; only nvtx_pushpop_sum and nvtx_startend_sum have the same columns, and there
+// the chatter or the name must tell which. Tables of sums have no times and become model::Summary;
 // trace tables become a timeline (traces.hpp).
 #pragma once
 

@@ -41,6 +41,17 @@ std::pair<std::string_view, std::uint32_t> device_of(std::string_view text) {
              : std::pair(text, 0u);
 }
 
+model::KernelShape shape_of(const Row& row) {
+  const auto value = [&](std::string_view column) { return row.id(column).value_or(0); };
+  model::KernelShape shape;
+  shape.grid = {value("grdx"), value("grdy"), value("grdz")};
+  shape.block = {value("blkx"), value("blky"), value("blkz")};
+  shape.registers_per_thread = value("reg/trd");
+  shape.static_shared_bytes = value("stcsmem");
+  shape.dynamic_shared_bytes = value("dymsmem");
+  return shape;
+}
+
 /// False where a row does not name its thread.
 template <class Out>
 bool thread_of(const Row& row, Out& out) {
@@ -71,16 +82,16 @@ double Traces::resolution_ns() const {
 }
 
 bool Traces::span(const Row& row, std::string_view start, std::string_view duration,
-                  std::int64_t& from, std::int64_t& to) {
-  const auto at = row.moment(start), length = row.moment(duration);
-  if (!at || !length || length->ns < 0) return false;
-  from = at->ns;
-  to = at->ns + length->ns;
+                  std::int64_t& start_ns, std::int64_t& end_ns) {
+  const auto begin = row.moment(start), length = row.moment(duration);
+  if (!begin || !length || length->ns < 0) return false;
+  start_ns = begin->ns;
+  end_ns = begin->ns + length->ns;
   const auto note = [&](std::string_view column, double ns) {
     Finest& finest = finest_[{table_, column}];
     finest.ns = std::min(finest.ns, ns);
   };
-  note(start, at->resolution_ns);
+  note(start, begin->resolution_ns);
   note(duration, length->resolution_ns);
   return true;
 }
@@ -111,16 +122,17 @@ bool Traces::add_range(const Row& row) {
 
 bool Traces::add_projection(const Row& row) {
   projection_table_ = true;
-  if (const std::string_view at = row.text("orig start"); at.empty() || at == "None")
+  const std::string_view original_start = row.text("orig start");
+  if (original_start.empty() || original_start == "None")
     return row.moment("projected start").has_value();  // work outside every range
   RangeRow out{};
   if (!read_range(row, "orig start", "orig duration", out)) return false;
   out.kind = base::lower(row.text("style")).starts_with("start") ? model::RangeKind::kStartEnd
                                                                  : model::RangeKind::kPushPop;
   out.projected = true;
-  std::int64_t from = 0, to = 0;
-  if (!span(row, "projected start", "projected duration", from, to)) return false;
-  out.span = to - from;
+  std::int64_t gpu_start = 0, gpu_end = 0;
+  if (!span(row, "projected start", "projected duration", gpu_start, gpu_end)) return false;
+  out.span = gpu_end - gpu_start;
   ranges_.push_back(out);
   return true;
 }
@@ -135,21 +147,15 @@ bool Traces::add_work(const Row& row, bool range_in_name) {
   out.context = row.id("ctx").value_or(0);
   out.stream = row.id("strm").value_or(0);
   out.correlation = row.number("corrid") ? row.count("corrid") : -1;
-  const std::string lower = base::lower(name);
-  if (!lower.starts_with('[')) {
-    const auto at = [&](std::string_view column) { return row.id(column).value_or(0); };
-    model::KernelShape shape;
-    shape.grid = {at("grdx"), at("grdy"), at("grdz")};
-    shape.block = {at("blkx"), at("blky"), at("blkz")};
-    shape.registers_per_thread = at("reg/trd");
-    shape.static_shared_bytes = at("stcsmem");
-    shape.dynamic_shared_bytes = at("dymsmem");
+  const std::string operation = base::lower(name);
+  const bool is_memset = operation.find("memset") != std::string::npos;
+  const bool is_copy = !is_memset && operation.find("memcpy") != std::string::npos;
+  if (!operation.starts_with('[')) {
     out.what = What::kKernel;
-    out.shape = index_.shapes.of(shape);
+    out.shape = index_.shapes.of(shape_of(row));
     out.name = kernel_name(name, range_in_name);
-  } else if (lower.find("memcpy") != std::string::npos ||
-             lower.find("memset") != std::string::npos) {
-    out.what = lower.find("memset") != std::string::npos ? What::kMemset : What::kCopy;
+  } else if (is_copy || is_memset) {
+    out.what = is_memset ? What::kMemset : What::kCopy;
     out.name = s_.strings.intern(name);
     const double bytes = row.number("bytes").value_or(0);
     out.bytes = bytes > 0 && bytes < 9e18 ? static_cast<std::uint64_t>(std::llround(bytes)) : 0;
@@ -189,7 +195,6 @@ bool Traces::add_call(const Row& row) {
 }
 
 // ---- The timeline
-// --------------------------------------------------------------------------------------------------
 
 void Traces::lose(model::LossKind kind, std::uint64_t count, std::string detail) {
   s_.losses.push_back({kind, count, std::move(detail)});
@@ -222,19 +227,22 @@ void Traces::extend(std::uint32_t process, std::int64_t from, std::int64_t to) {
 }
 
 std::uint32_t Traces::launch(CallRow& call) {
-  if (call.launch == kNone) {
-    const auto [at, added] =
-        launch_of_.emplace(std::tuple(thread_key(call.pid, call.tid), call.start, call.end),
-                           static_cast<std::uint32_t>(s_.launches.size()));
-    if (added) {
-      s_.launches.push_back(
-          {call.start, call.end, thread(call.pid, call.tid),
-           call.correlation < 0 ? 0 : static_cast<std::uint32_t>(call.correlation), call.name,
-           launch_kind(s_.strings.view(call.name))});
-      extend(process(call.pid), call.start, call.end);
-    }
-    call.launch = at->second;
+  if (call.launch != kNone) return call.launch;
+  const auto [entry, added] =
+      launch_of_.emplace(std::tuple(thread_key(call.pid, call.tid), call.start, call.end),
+                         static_cast<std::uint32_t>(s_.launches.size()));
+  if (added) {
+    model::Launch out;
+    out.start_ns = call.start;
+    out.end_ns = call.end;
+    out.thread = thread(call.pid, call.tid);
+    if (call.correlation >= 0) out.correlation = static_cast<std::uint32_t>(call.correlation);
+    out.name = call.name;
+    out.kind = launch_kind(s_.strings.view(call.name));
+    s_.launches.push_back(out);
+    extend(process(call.pid), call.start, call.end);
   }
+  call.launch = entry->second;
   return call.launch;
 }
 
@@ -249,58 +257,77 @@ std::uint32_t Traces::launch(const ExecutionRow& execution, std::int64_t correla
   return launch(call);
 }
 
+/// What the name of a call that causes such work contains: "cudaLaunchKernel",
+/// "cuMemcpyHtoDAsync_v2", "cudaMemsetAsync".
+std::string_view Traces::word_in_call(What what) {
+  switch (what) {
+    case What::kCopy: return "emcpy";
+    case What::kMemset: return "emset";
+    case What::kKernel: break;
+  }
+  return "aunch";
+}
+
 /// calls_ are sorted by correlation id here.
 Traces::CallRow* Traces::call_of(const WorkRow& work) {
   if (work.correlation < 0) return nullptr;
   const auto less = [](const CallRow& call, std::int64_t id) { return call.correlation < id; };
-  auto at = std::lower_bound(calls_.begin(), calls_.end(), work.correlation, less);
-  CallRow* found = nullptr;
-  constexpr int kMostCalls =
-      1000;  // an id is one call of each process; a table of nonsense is not worth more
-  for (int looked = 0;
-       at != calls_.end() && at->correlation == work.correlation && at->start <= work.end; ++at) {
-    const std::string_view name = s_.strings.view(at->name);
-    // "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2", "cudaMemsetAsync", "cudaGraphLaunch"
-    const std::string_view word = work.what == What::kCopy     ? "emcpy"
-                                  : work.what == What::kMemset ? "emset"
-                                                               : "aunch";
-    if (name.find(word) == std::string_view::npos && name.find("Graph") == std::string_view::npos)
-      continue;
-    if (++looked > kMostCalls || (found != nullptr && found->pid != at->pid)) {
+  const std::string_view word = word_in_call(work.what);
+  const auto may_cause_work = [&](const CallRow& call) {
+    const std::string_view name = s_.strings.view(call.name);
+    return name.find(word) != std::string_view::npos ||
+           name.find("Graph") != std::string_view::npos;  // "cudaGraphLaunch"
+  };
+  // An id is one call of each process; a table of nonsense is not worth more.
+  constexpr int kMostCalls = 1000;
+  int candidates = 0;
+  CallRow* first = nullptr;
+  auto call = std::lower_bound(calls_.begin(), calls_.end(), work.correlation, less);
+  for (; call != calls_.end() && call->correlation == work.correlation; ++call) {
+    if (call->start > work.end) break;
+    if (!may_cause_work(*call)) continue;
+    ++candidates;
+    const bool is_ambiguous = first != nullptr && first->pid != call->pid;
+    if (is_ambiguous || candidates > kMostCalls) {
       ++ambiguous_;
       return nullptr;
     }
-    if (found == nullptr) found = &*at;
+    if (first == nullptr) first = &*call;
   }
-  return found;
+  return first;
 }
 
 /// executions_ are sorted by start, end and name here.
 Traces::ExecutionRow* Traces::execution_of(const WorkRow& work) {
   const auto key = [](const auto& row) { return std::tuple(row.start, row.end, row.name); };
-  auto at = std::lower_bound(
+  const auto first_alike = std::lower_bound(
       executions_.begin(), executions_.end(), key(work),
       [&](const ExecutionRow& row, const auto& wanted) { return key(row) < wanted; });
-  if (at == executions_.end() || key(*at) != key(work)) return nullptr;
-  const auto one = at + at->taken;  // of several that are alike each is taken once
-  if (one >= executions_.end() || key(*one) != key(work)) return nullptr;
-  ++at->taken;
-  return &*one;
+  if (first_alike == executions_.end() || key(*first_alike) != key(work)) return nullptr;
+  const auto next = first_alike + first_alike->taken;  // each belongs to one work
+  if (next >= executions_.end() || key(*next) != key(work)) return nullptr;
+  ++first_alike->taken;
+  return &*next;
+}
+
+/// nvtx_pushpop_trace has the push/pop ranges of nvtx_gpu_proj_trace as well: only the time on the
+/// GPU is taken from the latter.
+void Traces::drop_duplicate_ranges() {
+  std::map<std::int64_t, std::int64_t> span_of;  // by id
+  const auto is_duplicate = [](const RangeRow& row) {
+    return row.projected && row.kind == model::RangeKind::kPushPop;
+  };
+  for (const RangeRow& row : ranges_)
+    if (is_duplicate(row)) span_of[row.id] = row.span;
+  std::erase_if(ranges_, is_duplicate);
+  for (RangeRow& row : ranges_) {
+    if (row.projected) continue;
+    if (const auto span = span_of.find(row.id); span != span_of.end()) row.span = span->second;
+  }
 }
 
 void Traces::finish_ranges() {
-  if (range_table_) {  // it has the push/pop ranges of nvtx_gpu_proj_trace as well
-    std::map<std::int64_t, std::int64_t> spans;
-    const auto twice = [](const RangeRow& row) {
-      return row.projected && row.kind == model::RangeKind::kPushPop;
-    };
-    for (const RangeRow& row : ranges_)
-      if (twice(row)) spans[row.id] = row.span;
-    std::erase_if(ranges_, twice);
-    for (RangeRow& row : ranges_)
-      if (const auto found = spans.find(row.id); !row.projected && found != spans.end())
-        row.span = found->second;
-  }
+  if (range_table_) drop_duplicate_ranges();
   // In the order of the pushes: of two that begin at once, the longer one holds the other.
   std::ranges::sort(ranges_, [](const RangeRow& a, const RangeRow& b) {
     return std::tuple(a.start, -a.end, a.level, a.id) < std::tuple(b.start, -b.end, b.level, b.id);
@@ -370,30 +397,41 @@ void Traces::finish_works() {
       ++uncalled_;
       owner = process_of_nobody();
     }
-    const std::uint32_t at = stream(owner, work.ordinal, work.device, work.context, work.stream);
-    if (work.what == What::kKernel) {
-      s_.kernels.push_back({work.start, work.end, launch,
-                            index_.kernel_name(s_.strings.view(work.name)), work.shape, at, kNone});
-    } else if (work.what == What::kCopy) {
-      s_.copies.push_back({work.start, work.end, work.bytes, launch, at, kNone,
-                           copy_kind(s_.strings.view(work.name))});
-    } else {
-      s_.memsets.push_back({work.start, work.end, work.bytes, launch, at, kNone});
-    }
-    if (launch == kNone) continue;
-    launched(s_.launches[launch], work.what == What::kKernel ? model::LaunchKind::kKernel
-                                  : work.what == What::kCopy ? model::LaunchKind::kCopy
-                                                             : model::LaunchKind::kMemset);
+    const std::uint32_t stream_index =
+        stream(owner, work.ordinal, work.device, work.context, work.stream);
+    const model::LaunchKind kind = add_to_session(work, launch, stream_index);
+    if (launch != kNone) launched(s_.launches[launch], kind);
   }
+}
+
+/// Returns what its launch launched.
+model::LaunchKind Traces::add_to_session(const WorkRow& work, std::uint32_t launch,
+                                         std::uint32_t stream) {
+  const std::string_view name = s_.strings.view(work.name);
+  switch (work.what) {
+    case What::kKernel:
+      s_.kernels.push_back(
+          {work.start, work.end, launch, index_.kernel_name(name), work.shape, stream, kNone});
+      return model::LaunchKind::kKernel;
+    case What::kCopy:
+      s_.copies.push_back(
+          {work.start, work.end, work.bytes, launch, stream, kNone, copy_kind(name)});
+      return model::LaunchKind::kCopy;
+    case What::kMemset: break;
+  }
+  s_.memsets.push_back({work.start, work.end, work.bytes, launch, stream, kNone});
+  return model::LaunchKind::kMemset;
 }
 
 /// Without cuda_gpu_trace the kernels are those of cuda_kern_exec_trace.
 void Traces::finish_executions() {
   for (const ExecutionRow& row : executions_) {
-    const std::uint32_t at = launch(row, -1), owner = process(row.pid);
-    s_.kernels.push_back({row.start, row.end, at, index_.kernel_name(s_.strings.view(row.name)),
-                          row.shape, stream(owner, row.ordinal, 0, 0, 0), kNone});
-    launched(s_.launches[at], model::LaunchKind::kKernel);
+    const std::uint32_t launch_index = launch(row, -1);
+    const std::uint32_t stream_index = stream(process(row.pid), row.ordinal, 0, 0, 0);
+    s_.kernels.push_back({row.start, row.end, launch_index,
+                          index_.kernel_name(s_.strings.view(row.name)), row.shape, stream_index,
+                          kNone});
+    launched(s_.launches[launch_index], model::LaunchKind::kKernel);
   }
 }
 
@@ -401,13 +439,14 @@ void Traces::finish_executions() {
 /// another counts once.
 void Traces::finish_calls() {
   std::ranges::sort(calls_, [](const CallRow& a, const CallRow& b) {
-    const bool a_lasts = a.end > a.start,
-               b_lasts = b.end > b.start;  // one of no length lies before, not inside
+    // One of no length lies before, not inside.
+    const bool a_lasts = a.end > a.start;
+    const bool b_lasts = b.end > b.start;
     return std::tuple(a.pid, a.tid, a.start, a_lasts, -a.end) <
            std::tuple(b.pid, b.tid, b.start, b_lasts, -b.end);
   });
-  std::uint64_t of = 0;
-  std::int64_t until = std::numeric_limits<std::int64_t>::min();
+  std::uint64_t current_thread = 0;
+  std::int64_t waits_until = -kMost;  // in the current thread
   for (CallRow& call : calls_) {
     const std::string_view name = s_.strings.view(call.name);
     const model::LaunchKind kind = launch_kind(name);
@@ -417,13 +456,13 @@ void Traces::finish_calls() {
       ++whole_graphs_;
     }
     if (kind != model::LaunchKind::kSynchronize) continue;
-    if (const std::uint64_t key = thread_key(call.pid, call.tid); key != of) {
-      of = key;
-      until = std::numeric_limits<std::int64_t>::min();
+    if (const std::uint64_t key = thread_key(call.pid, call.tid); key != current_thread) {
+      current_thread = key;
+      waits_until = -kMost;
     }
-    const bool nested = call.start < until && call.end <= until;
-    until = std::max(until, call.end);
-    if (!nested)
+    const bool is_nested = call.start < waits_until && call.end <= waits_until;
+    waits_until = std::max(waits_until, call.end);
+    if (!is_nested)
       s_.synchronizations.push_back({call.start, call.end, launch(call), kNone, sync_kind(name)});
   }
 }

@@ -92,8 +92,8 @@ class Traces {
   bool add_work(const Row& row, bool range_in_name);
   bool add_execution(const Row& row, bool range_in_name);
   bool add_call(const Row& row);
-  bool span(const Row& row, std::string_view start, std::string_view duration, std::int64_t& from,
-            std::int64_t& to);
+  bool span(const Row& row, std::string_view start, std::string_view duration,
+            std::int64_t& start_ns, std::int64_t& end_ns);
   model::StringId kernel_name(std::string_view name, bool range_in_name);
 
   std::uint32_t process(std::uint32_t pid);
@@ -103,11 +103,14 @@ class Traces {
                        std::uint32_t context, std::uint32_t id);
   std::uint32_t launch(CallRow& call);
   std::uint32_t launch(const ExecutionRow& execution, std::int64_t correlation);
+  [[nodiscard]] static std::string_view word_in_call(What what);
   CallRow* call_of(const WorkRow& work);
   ExecutionRow* execution_of(const WorkRow& work);
   void extend(std::uint32_t process, std::int64_t from, std::int64_t to);
+  void drop_duplicate_ranges();
   void finish_ranges();
   void finish_works();
+  model::LaunchKind add_to_session(const WorkRow& work, std::uint32_t launch, std::uint32_t stream);
   void finish_executions();
   void reopen_ranges();
   void finish_calls();
