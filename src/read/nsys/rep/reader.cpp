@@ -43,8 +43,27 @@ bool is_stream(std::string_view head) {
 /// The version that wrote the file, if its first bytes name one.
 std::optional<Version> written_by(std::string_view head) {
   head = head.substr(0, 160);
-  const auto at = head.find(is_stream(head) ? kStream : kReport);
-  return at == std::string_view::npos ? std::nullopt : version_in(head.substr(at));
+  const auto begin = head.find(is_stream(head) ? kStream : kReport);
+  return begin == std::string_view::npos ? std::nullopt : version_in(head.substr(begin));
+}
+
+/// "2023.3.1.92" where that starts at `begin` and "-" follows; else "".
+std::string_view version_text(std::string_view text, std::size_t begin) {
+  const auto is_digit = [&](std::size_t i) {
+    return i < text.size() && text[i] >= '0' && text[i] <= '9';
+  };
+  const bool follows_digit = begin > 0 && is_digit(begin - 1);
+  if (follows_digit || begin + 8 > text.size() || text[begin + 4] != '.') return {};
+  std::size_t end = begin;
+  int points = 0;
+  while (end < text.size()) {
+    const bool is_point = text[end] == '.' && is_digit(end + 1);
+    if (!is_point && !is_digit(end)) break;
+    if (is_point) ++points;
+    ++end;
+  }
+  const bool is_version = points == 3 && end < text.size() && text[end] == '-';
+  return is_version ? text.substr(begin, end - begin) : std::string_view();
 }
 
 /// The version that a report without one in its first bytes names further on
@@ -55,21 +74,34 @@ std::optional<Version> version_inside(const fs::path& file) {
   if (!mapping) return std::nullopt;
   std::optional<Version> newest;
   const std::string_view text = mapping->text();
-  const auto is_digit = [&](std::size_t at) {
-    return at < text.size() && text[at] >= '0' && text[at] <= '9';
-  };
-  for (std::size_t at = text.find("20"); at != std::string_view::npos;
-       at = text.find("20", at + 1)) {
-    if (at + 8 > text.size() || text[at + 4] != '.' || (at > 0 && is_digit(at - 1))) continue;
-    std::size_t end = at, points = 0;
-    for (; is_digit(end) || (end < text.size() && text[end] == '.' && is_digit(end + 1)); ++end)
-      points += text[end] == '.' ? 1 : 0;
-    if (points != 3 || end >= text.size() || text[end] != '-') continue;
-    if (const auto version = version_in(text.substr(at, end - at));
-        version && (!newest || *newest < *version))
-      newest = version;
+  for (std::size_t begin = text.find("20"); begin != std::string_view::npos;
+       begin = text.find("20", begin + 1)) {
+    const auto version = version_in(version_text(text, begin));
+    if (version && (!newest || *newest < *version)) newest = version;
   }
   return newest;
+}
+
+fs::path user_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return fs::path(cache) / "rangescope";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return fs::path(home) / ".cache/rangescope";
+  std::error_code error;
+  return fs::temp_directory_path(error) / ("rangescope-" + std::to_string(::getuid()));
+}
+
+/// Removes the files whose name starts with `prefix` and continues with another key.
+void remove_outdated(const fs::path& folder, const std::string& prefix, const std::string& key) {
+  std::error_code error;
+  std::vector<fs::path> outdated;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(prefix) && !name.starts_with(prefix + key))
+      outdated.push_back(entry->path());
+  }
+  for (const fs::path& path : outdated) fs::remove(path, error);
 }
 
 /// Where results of converting `file` are kept, without extension; older ones of the same file are
@@ -85,14 +117,7 @@ base::Result<fs::path> cache_stem(const fs::path& file) {
   fs::path folder = absolute.parent_path();
   std::string prefix = absolute.filename().string() + ".rangescope-";
   if (::access(folder.c_str(), W_OK) != 0) {
-    const char* cache = std::getenv("XDG_CACHE_HOME");
-    const char* home = std::getenv("HOME");
-    if (cache != nullptr && *cache == '/')
-      folder = fs::path(cache) / "rangescope";
-    else if (home != nullptr && *home == '/')
-      folder = fs::path(home) / ".cache/rangescope";
-    else
-      folder = fs::temp_directory_path(error) / ("rangescope-" + std::to_string(::getuid()));
+    folder = user_cache();
     fs::create_directories(folder, error);
     if (error)
       return base::fail(base::Code::kIo, "cannot make the cache folder: " + error.message(),
@@ -100,12 +125,7 @@ base::Result<fs::path> cache_stem(const fs::path& file) {
     fs::permissions(folder, fs::perms::owner_all, error);
     prefix = base::sha256(absolute.string()).substr(0, 16) + '-' + prefix;
   }
-  std::vector<fs::path> old;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with(prefix) && !name.starts_with(prefix + key)) old.push_back(at->path());
-  }
-  for (const fs::path& path : old) fs::remove(path, error);
+  remove_outdated(folder, prefix, key);
   return folder / (prefix + key);
 }
 
@@ -119,44 +139,46 @@ base::Result<base::Ended> run_tool(std::vector<std::string> argv,
   return base::run(command);
 }
 
+/// Nothing when the program does not answer as nsys does.
+std::optional<Version> version_of(const fs::path& nsys) {
+  const auto ended = run_tool({nsys.string(), "--version"}, std::chrono::seconds(60));
+  return ended ? version_in(ended->out + ended->err) : std::nullopt;
+}
+
+/// The nsys that the user named; `hint` is what to do when it does not run.
+base::Result<std::vector<Nsys>> named_nsys(std::string_view name, const char* hint) {
+  const auto path = base::find_on_path(name);
+  if (!path)
+    return base::fail(base::Code::kToolMissing, "no such program", std::string(name), hint);
+  const auto version = version_of(*path);
+  if (!version)
+    return base::fail(base::Code::kToolMissing, "its --version output is not that of nsys",
+                      std::string(name), hint);
+  return std::vector<Nsys>{{*path, *version}};
+}
+
 /// Every nsys that answers `--version`, in this order: `asked` alone when it is not empty,
 /// $RANGESCOPE_NSYS alone when it is set, else all that are installed. kToolMissing when the one
 /// that was asked for does not run.
 base::Result<std::vector<Nsys>> find_nsys(std::string_view asked) {
   const base::ToolSearch search = base::tool_search();
+  if (!asked.empty()) return named_nsys(asked, "Give the path of the nsys executable.");
   const std::string from_environment = search.variable("RANGESCOPE_NSYS");
-  const bool by_name = !asked.empty();
-  if (!by_name) asked = from_environment;
-  const auto version_of = [](const fs::path& nsys) {
-    const auto ended = run_tool({nsys.string(), "--version"}, std::chrono::seconds(60));
-    return ended ? base::parse_version(ended->out + ended->err) : Version{};
-  };
-  std::vector<Nsys> out;
-  if (!asked.empty()) {
-    const auto path = base::find_on_path(asked);
-    const Version version = path ? version_of(*path) : Version{};
-    if (version.year == 0)
-      return base::fail(base::Code::kToolMissing,
-                        path ? "its --version output is not that of nsys" : "no such program",
-                        std::string(asked),
-                        by_name ? "Give the path of the nsys executable."
-                                : "Set RANGESCOPE_NSYS to the nsys executable, or unset it.");
-    return std::vector<Nsys>{{*path, version}};
-  }
-  std::vector<fs::path> seen;
-  for (const fs::path& place : base::find_tools("nsys", search)) {
+  if (!from_environment.empty())
+    return named_nsys(from_environment, "Set RANGESCOPE_NSYS to the nsys executable, or unset it.");
+  std::vector<Nsys> installed;
+  std::vector<fs::path> canonical_paths;
+  for (const fs::path& path : base::find_tools("nsys", search)) {
     std::error_code error;
-    const fs::path real = fs::canonical(place, error);
-    if (error || std::ranges::find(seen, real) != seen.end()) continue;
-    seen.push_back(real);
-    if (const Version version = version_of(place); version.year > 0)
-      out.push_back({place, version});
+    const fs::path canonical = fs::canonical(path, error);
+    if (error || std::ranges::find(canonical_paths, canonical) != canonical_paths.end()) continue;
+    canonical_paths.push_back(canonical);
+    if (const auto version = version_of(path)) installed.push_back({path, *version});
   }
-  return out;
+  return installed;
 }
 
-/// Shared libraries that `program` needs and the system does not have, as the dynamic loader tells;
-/// empty when none.
+/// Shared libraries that `program` needs and that the dynamic loader does not find.
 std::vector<std::string> missing_libraries(const fs::path& program) {
   std::vector<std::string> out;
   const auto ended = run_tool({"ldd", program.string()});
@@ -174,10 +196,10 @@ std::vector<std::string> missing_libraries(const fs::path& program) {
 
 /// The last lines that a tool printed.
 std::string ending(const base::Ended& ended) {
-  const std::string all(base::trim(ended.err + '\n' + ended.out));
-  const std::size_t from = all.size() > 400 ? all.size() - 400 : 0;
-  return base::describe(ended) +
-         ", it said: " + base::printable(std::string_view(all).substr(from));
+  constexpr std::size_t kLongest = 400;
+  std::string output(base::trim(ended.err + '\n' + ended.out));
+  if (output.size() > kLongest) output.erase(0, output.size() - kLongest);
+  return base::describe(ended) + ", it said: " + base::printable(output);
 }
 
 /// Debian's package of a library that the importer is known to miss on bare machines.
@@ -194,21 +216,22 @@ std::string package_of(const std::string& library) {
 
 base::Error no_nsys(const fs::path& file, const std::optional<Version>& need,
                     const std::vector<Nsys>& found, bool stream) {
-  const std::string wanted =
-      !need ? "Nsight Systems" : "Nsight Systems " + to_string(*need) + (stream ? "" : " or newer");
-  std::string what = (stream ? "only the importer of Nsight Systems can read this stream"
-                             : "only Nsight Systems can read this report");
-  if (need) what += ", and it was written by " + to_string(*need);
-  if (found.empty()) what += "; no nsys was found";
+  std::string message = stream ? "only the importer of Nsight Systems can read this stream"
+                               : "only Nsight Systems can read this report";
+  if (need) message += ", and it was written by " + to_string(*need);
+  if (found.empty()) message += "; no nsys was found";
   for (const Nsys& nsys : found)
-    what += "; " + nsys.path.string() + " is " + to_string(nsys.version);
-  return {base::Code::kToolMissing, what, file.string(),
-          "Install " + wanted + std::string(kWhere) +
-              " and give it with RANGESCOPE_NSYS=/path/to/nsys, or give the SQLite export of this "
-              "file" +
-              (stream ? "."
-                      : ", made where there is one: nsys export --type sqlite " +
-                            file.filename().string())};
+    message += "; " + nsys.path.string() + " is " + to_string(nsys.version);
+  std::string hint = "Install Nsight Systems";
+  if (need) hint += " " + to_string(*need);
+  if (need && !stream) hint += " or newer";
+  hint += std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys";
+  hint += ", or give the SQLite export of this file";
+  if (stream)
+    hint += ".";
+  else
+    hint += ", made where there is one: nsys export --type sqlite " + file.filename().string();
+  return {base::Code::kToolMissing, message, file.string(), hint};
 }
 
 /// Makes a file under a temporary name and moves it to `target` when the tool made it.
@@ -234,19 +257,44 @@ base::Result<void> make_file(const fs::path& target, Make&& make) {
 
 base::Result<void> import_by(const fs::path& stream, const fs::path& report,
                              const std::vector<Nsys>& found, const std::optional<Version>& need) {
-  std::string without;
+  std::string nsys_without_importer;
   for (const Nsys& nsys : found) {
     if (need && nsys.version != *need) continue;
     if (base::find_importer(nsys.path))
       return make_file(report,
                        [&](const fs::path& out) { return import_stream(nsys.path, stream, out); });
-    without = nsys.path.string();
+    nsys_without_importer = nsys.path.string();
   }
-  if (without.empty()) return tl::make_unexpected(no_nsys(stream, need, found, true));
+  if (nsys_without_importer.empty()) return tl::make_unexpected(no_nsys(stream, need, found, true));
   return base::fail(base::Code::kToolMissing,
-                    "the installation of " + without + " has no QdstrmImporter", stream.string(),
+                    "the installation of " + nsys_without_importer + " has no QdstrmImporter",
+                    stream.string(),
                     "Install the host part of Nsight Systems " + to_string(*need) +
                         " too (Debian: nsight-systems).");
+}
+
+/// Why nsys of version `used` could not export `report`: usually it is older than the report. Old
+/// ones say so, or end with an exception of a library that parses what it does not know.
+base::Error export_failed(const base::Ended& ended, const Version& used, const fs::path& report,
+                          const fs::path& asked_for) {
+  const std::string output = ended.out + ended.err;
+  auto writer = version_in(output);
+  if (!writer || *writer <= used) writer = version_inside(report);
+  if (writer && *writer <= used) writer.reset();
+  const bool says_too_old = output.find("Version number is invalid") != std::string::npos ||
+                            output.find("newer than your current") != std::string::npos;
+  if (!writer && !says_too_old)
+    return {base::Code::kBadData, "nsys export failed: " + ending(ended), asked_for.string(), {}};
+  std::string message = "nsys " + to_string(used) + " is too old for this report";
+  std::string hint = "Install Nsight Systems ";
+  if (writer) {
+    message += ", which " + to_string(*writer) + " wrote";
+    hint += to_string(*writer) + " or newer";
+  } else {
+    hint += "of a newer version";
+  }
+  hint += std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys.";
+  return {base::Code::kToolMissing, message, asked_for.string(), hint};
 }
 
 base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
@@ -266,26 +314,28 @@ base::Result<void> export_report(const fs::path& report, const fs::path& sqlite,
                       "--output=" + out.string(), report.string()}));
     std::error_code error;
     if (ended.ok() && fs::exists(out, error)) return {};
-    const std::string output = ended.out + ended.err;
-    // Old ones report it, or end with an exception of a library that parses what it does not know.
-    auto newer = version_in(output);
-    if (!newer || *newer <= chosen->version) newer = version_inside(report);
-    const bool known = newer && *newer > chosen->version;
-    const bool too_old = known || output.find("Version number is invalid") != std::string::npos ||
-                         output.find("newer than your current") != std::string::npos;
-    if (too_old) {
-      return base::fail(
-          base::Code::kToolMissing,
-          "nsys " + to_string(chosen->version) + " is too old for this report" +
-              (known ? ", which " + to_string(*newer) + " wrote" : std::string()),
-          asked_for.string(),
-          "Install Nsight Systems " +
-              (known ? to_string(*newer) + " or newer" : std::string("of a newer version")) +
-              std::string(kWhere) + " and give it with RANGESCOPE_NSYS=/path/to/nsys.");
-    }
-    return base::fail(base::Code::kBadData, "nsys export failed: " + ending(ended),
-                      asked_for.string(), {});
+    return tl::make_unexpected(export_failed(ended, chosen->version, report, asked_for));
   });
+}
+
+constexpr std::string_view kLacksLibrary = "error while loading shared libraries: ";
+
+/// "libdw.so.1" of the loader's "...: libdw.so.1: cannot open shared object file"; "" without that.
+std::string library_that_loader_lacks(const std::string& output) {
+  const std::size_t found = output.find(kLacksLibrary);
+  if (found == std::string::npos) return {};
+  const std::size_t begin = found + kLacksLibrary.size();
+  return output.substr(begin, output.find(':', begin) - begin);
+}
+
+/// LD_LIBRARY_PATH of an unpacked package, whose libraries are in folders that the loader does not
+/// know.
+std::string unpacked_libraries(const fs::path& importer, const fs::path& nsys) {
+  std::error_code error;
+  const fs::path host = fs::weakly_canonical(importer, error).parent_path();
+  const fs::path target = fs::weakly_canonical(nsys, error).parent_path();
+  const fs::path multiarch = host.parent_path().parent_path() / "x86_64-linux-gnu";
+  return host.string() + ":" + multiarch.string() + ":" + target.string();
 }
 
 }  // namespace
@@ -300,34 +350,27 @@ base::Result<void> import_stream(const fs::path& nsys, const fs::path& stream,
   const std::vector<std::string> argv{importer->string(), "-i", stream.string(), "-o",
                                       report.string()};
   constexpr auto kLimit = std::chrono::minutes(30);
-  constexpr std::string_view kLacks = "error while loading shared libraries: ";
   auto ended = run_tool(argv, kLimit);
   std::error_code error;
-  if (ended && ended->err.find(kLacks) != std::string::npos) {
-    // Unpacked packages have their libraries in folders that the loader does not know.
-    const fs::path host = fs::weakly_canonical(*importer, error).parent_path();
-    ended = run_tool(argv, kLimit,
-                     host.string() + ":" +
-                         (host.parent_path().parent_path() / "x86_64-linux-gnu").string() + ":" +
-                         fs::weakly_canonical(nsys, error).parent_path().string());
-  }
+  if (ended && ended->err.find(kLacksLibrary) != std::string::npos)
+    ended = run_tool(argv, kLimit, unpacked_libraries(*importer, nsys));
   if (!ended) return base::fail(std::move(ended));
-  // The importer of 2020.4.3 writes X.qdrep whatever extension it was told.
+  // The importer of 2020.4.3 writes X.qdrep whatever extension it was given.
   if (const fs::path old = fs::path(report).replace_extension(".qdrep");
       !fs::exists(report, error) && fs::exists(old, error))
     fs::rename(old, report, error);
   if (fs::exists(report, error) && fs::file_size(report, error) > 0) return {};
-  std::vector<std::string> missing = missing_libraries(*importer), packages;
-  if (const auto at = ended->err.find(kLacks); missing.empty() && at != std::string::npos)
-    missing = {ended->err.substr(at + kLacks.size(),
-                                 ended->err.find(':', at + kLacks.size()) - at - kLacks.size())};
+  std::vector<std::string> missing = missing_libraries(*importer);
+  const std::string first_missing = library_that_loader_lacks(ended->err);
+  if (missing.empty() && !first_missing.empty()) missing = {first_missing};
   if (missing.empty())
     return base::fail(base::Code::kBadData, "QdstrmImporter failed: " + ending(*ended),
                       stream.string(), {});
-  for (const std::string& library : missing)
-    if (std::string package = package_of(library);
-        std::ranges::find(packages, package) == packages.end())
-      packages.push_back(std::move(package));
+  std::vector<std::string> packages;
+  for (const std::string& library : missing) {
+    const std::string package = package_of(library);
+    if (std::ranges::find(packages, package) == packages.end()) packages.push_back(package);
+  }
   return base::fail(base::Code::kToolMissing,
                     "QdstrmImporter needs " + base::printable(base::join(missing, ", ")) +
                         ", which this system lacks",
@@ -342,7 +385,7 @@ static bool sniff(std::span<const std::byte> head, const fs::path&) {
 namespace {
 
 /// "report1.sqlite" of "report1.nsys-rep", which `nsys stats` and `nsys profile --stats=true` leave
-/// beside it.
+/// next to it.
 std::optional<fs::path> export_beside(const fs::path& path) {
   const fs::path beside = fs::path(path).replace_extension(".sqlite");
   const auto head = base::read_head(beside, base::kSqliteMagic.size());
@@ -351,33 +394,32 @@ std::optional<fs::path> export_beside(const fs::path& path) {
 
 base::Result<fs::path> export_of(const fs::path& path, const Options& options) {
   const auto head = TRY(base::read_head(path, 256));
-  const bool stream = is_stream(head);
   const auto need = written_by(head);
   const auto stem = TRY(cache_stem(path));
   const fs::path sqlite = stem.string() + ".sqlite";
   std::error_code error;
-  if (!fs::exists(sqlite, error)) {
-    const auto found = TRY(find_nsys(options.nsys_path));
-    fs::path report = path;
-    if (stream) {
-      report = stem.string() + ".nsys-rep";
-      TRY(import_by(path, report, found, need));
-    }
-    auto done = export_report(report, sqlite, found, need, path);
-    if (stream) fs::remove(report, error);
-    if (!done) return base::fail(std::move(done));
+  if (fs::exists(sqlite, error)) return sqlite;
+  const auto found = TRY(find_nsys(options.nsys_path));
+  if (!is_stream(head)) {
+    TRY(export_report(path, sqlite, found, need, path));
+    return sqlite;
   }
+  const fs::path report = stem.string() + ".nsys-rep";
+  TRY(import_by(path, report, found, need));
+  auto done = export_report(report, sqlite, found, need, path);
+  fs::remove(report, error);
+  if (!done) return base::fail(std::move(done));
   return sqlite;
 }
 
 }  // namespace
 
 static base::Result<fs::path> database(const fs::path& path, const Options& options) {
-  auto made = export_of(path, options);
-  if (made) return made;
+  auto exported = export_of(path, options);
+  if (exported) return exported;
   const auto beside = export_beside(path);
-  if (!beside) return made;
-  base::detail(base::to_string(made.error()));
+  if (!beside) return exported;
+  base::detail(base::to_string(exported.error()));
   return *beside;
 }
 
