@@ -435,10 +435,10 @@ class Assembler {
     for (const NodeEvent& event : parts_.nodes) {
       const auto process = process_of_.find(event.thread >> 24);
       const auto thread = thread_of_.find(event.thread);
-      if (process != process_of_.end())
-        nodes_[process->second].add({event.id, event.original == event.id ? 0 : event.original,
-                                     thread == thread_of_.end() ? kNone : thread->second,
-                                     event.at_ns});
+      if (process == process_of_.end()) continue;
+      const auto original = event.original == event.id ? 0 : event.original;
+      const std::uint32_t thread_index = thread == thread_of_.end() ? kNone : thread->second;
+      nodes_[process->second].add({event.id, original, thread_index, event.at_ns});
     }
     for (const auto& [process, nodes] : nodes_) nodes.place(s_);
   }

@@ -56,17 +56,23 @@ struct Serial {
   std::int8_t mask = 0, constant = 0;
 };
 constexpr auto kSerials = [] {
-  std::array<Serial, 128> all{};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool integer = i >= 1 && i <= 6;
-    all[i].size = static_cast<std::uint8_t>(i < 10 ? kFixedSize[i] : i < 12 ? 0 : (i - 12) / 2);
-    all[i].simple = integer || i == 0 || i == 8 || i == 9;
-    all[i].type = i == 0 ? Type::kNull : Type::kInteger;
-    all[i].shift = static_cast<std::uint8_t>(integer ? 64 - 8 * kFixedSize[i] : 0);
-    all[i].mask = integer ? -1 : 0;
-    all[i].constant = i == 9 ? 1 : 0;
+  std::array<Serial, 128> serials{};
+  for (std::size_t i = 0; i < serials.size(); ++i) {
+    Serial& serial = serials[i];
+    const bool is_integer = i >= 1 && i <= 6;
+    if (i < 10)
+      serial.size = kFixedSize[i];
+    else if (i >= 12)
+      serial.size = static_cast<std::uint8_t>((i - 12) / 2);
+    serial.simple = is_integer || i == 0 || i == 8 || i == 9;
+    serial.type = i == 0 ? Type::kNull : Type::kInteger;
+    if (is_integer) {
+      serial.shift = static_cast<std::uint8_t>(64 - 8 * kFixedSize[i]);
+      serial.mask = -1;
+    }
+    serial.constant = i == 9 ? 1 : 0;
   }
-  return all;
+  return serials;
 }();
 
 /// Of a REAL, text or a blob.
@@ -180,22 +186,22 @@ bool Btree::cell(const std::byte* at, std::size_t offset, Cell& out) {
   p = varint(p, end, rowid);
   if (p == nullptr) return refuse("cell beyond its page");
   out.rowid = static_cast<std::int64_t>(rowid);
-  const std::uint64_t most = usable_ - 35;
-  if (size <= most) {
+  const std::uint64_t max_local = usable_ - 35;
+  if (size <= max_local) {
     if (size > static_cast<std::uint64_t>(end - p)) return refuse("payload beyond its page");
     out.payload = p;
     out.size = size;
-    if (file_.data() + file_.size() - (p + size) <
-        8) {  // decode() loads every value as eight bytes
+    const std::ptrdiff_t bytes_after = file_.data() + file_.size() - (p + size);
+    if (bytes_after < 8) {  // decode() loads every value as eight bytes
       spill_.assign(p, p + size);
       spill_.resize(size + 8);
       out.payload = spill_.data();
     }
     return true;
   }
-  const std::uint64_t least = (usable_ - 12) * 32 / 255 - 23;
-  const std::uint64_t split = least + (size - least) % (usable_ - 4);
-  const std::uint64_t local = split <= most ? split : least;
+  const std::uint64_t min_local = (usable_ - 12) * 32 / 255 - 23;
+  const std::uint64_t split = min_local + (size - min_local) % (usable_ - 4);
+  const std::uint64_t local = split <= max_local ? split : min_local;
   if (local + 4 > static_cast<std::uint64_t>(end - p)) return refuse("payload beyond its page");
   if (!overflow(p, local, size)) return false;
   out.payload = spill_.data();
@@ -249,18 +255,18 @@ bool Btree::decode(const Cell& cell, Value* out) {
     auto serial = static_cast<std::uint64_t>(*types);
     if (serial < 0x80) {
       ++types;
-      const Serial& how = kSerials[serial];
-      if (how.size > end - body) return refuse("value beyond its payload");
-      if (step->out >= 0 && how.simple) {
+      const Serial& format = kSerials[serial];
+      if (format.size > end - body) return refuse("value beyond its payload");
+      if (step->out >= 0 && format.simple) {
         Value& value = out[step->out];
-        value.type = how.type;
-        value.bits =
-            ((static_cast<std::int64_t>(big_endian(body)) >> how.shift) & how.mask) + how.constant;
-        if (step->real && how.type == Type::kInteger) {
+        const auto bits = static_cast<std::int64_t>(big_endian(body));
+        value.type = format.type;
+        value.bits = ((bits >> format.shift) & format.mask) + format.constant;
+        if (step->real && format.type == Type::kInteger) {
           value.type = Type::kReal;
           value.bits = std::bit_cast<std::int64_t>(static_cast<double>(value.bits));
         }
-        body += how.size;
+        body += format.size;
         continue;
       }
     } else {

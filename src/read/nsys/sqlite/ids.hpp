@@ -19,7 +19,7 @@ namespace rangescope::read::nsys_sqlite {
 
 class StringIds {
  public:
-  /// Reads the table; an export without it has no strings. Damage is told in `scanned`.
+  /// Reads the table; an export without it has no strings. Damage is reported in `scanned`.
   void read(const Source& source, Scanned& scanned);
   /// The text of `id`, or nothing when the table has no such row.
   [[nodiscard]] std::optional<std::string_view> find(std::int64_t id) const;

@@ -67,8 +67,8 @@ model::SampledMetric described(std::string_view text) {
   if (unit.find('%') != std::string_view::npos) {
     metric.kind = SampleKind::kShare;
     metric.unit = "ratio";
-    for (const auto& [known, counter] : kCounters)
-      if (name == known) metric.name = counter;
+    for (const auto& [nsys_name, counter] : kCounters)
+      if (name == nsys_name) metric.name = counter;
   } else if (unit == "[MHz]") {
     metric.unit = "Hz";
   }
@@ -76,7 +76,9 @@ model::SampledMetric described(std::string_view text) {
 }
 
 float scale_of(const model::SampledMetric& metric) {
-  return metric.unit == "ratio" ? 0.01F : metric.unit == "Hz" ? 1e6F : 1.0F;
+  if (metric.unit == "ratio") return 0.01F;
+  if (metric.unit == "Hz") return 1e6F;
+  return 1.0F;
 }
 
 /// Rows of a sample follow each other, whichever order its metrics have.
@@ -86,61 +88,65 @@ class Collecting {
     if (names_.size() < kMostNames) names_.emplace(std::pair(type, id), std::string(text));
   }
 
-  void add(std::int64_t type, std::int64_t at, std::int64_t id, float value, Outcome& outcome) {
-    auto found = of_type_.find(type);
-    if (found == of_type_.end()) {
+  void add(std::int64_t type, std::int64_t end_ns, std::int64_t id, float value, Outcome& outcome) {
+    auto entry = of_type_.find(type);
+    if (entry == of_type_.end()) {
       if (of_type_.size() == kMostStreams) return bad_row(outcome, "a GPU beyond the 64th");
-      found = of_type_.emplace(type, One{}).first;
+      entry = of_type_.emplace(type, GpuSamples{}).first;
     }
-    One& one = found->second;
-    if (one.ends.empty() || one.ends.back() < at)
-      one.ends.push_back(at);
-    else if (one.ends.back() > at)
+    GpuSamples& gpu = entry->second;
+    if (gpu.ends.empty() || gpu.ends.back() < end_ns)
+      gpu.ends.push_back(end_ns);
+    else if (gpu.ends.back() > end_ns)
       return bad_row(outcome, "samples are out of order");
-    const auto known = names_.find({type, id});
-    if (known == names_.end()) return bad_row(outcome, "a metric without a name");
-    auto [column, fresh] = one.column_of.try_emplace(id, one.metrics.size());
-    if (fresh) one.metrics.push_back(described(known->second));
-    model::SampledMetric& metric = one.metrics[column->second];
-    metric.values.resize(one.ends.size(), std::numeric_limits<float>::quiet_NaN());
+    const auto name = names_.find({type, id});
+    if (name == names_.end()) return bad_row(outcome, "a metric without a name");
+    const auto [column, is_new] = gpu.column_of.try_emplace(id, gpu.metrics.size());
+    if (is_new) gpu.metrics.push_back(described(name->second));
+    model::SampledMetric& metric = gpu.metrics[column->second];
+    metric.values.resize(gpu.ends.size(), std::numeric_limits<float>::quiet_NaN());
     metric.values.back() = value * scale_of(metric);
   }
 
   [[nodiscard]] std::vector<GpuMetrics::Stream> take() {
     std::vector<GpuMetrics::Stream> out;
-    for (auto& [type, one] : of_type_) {
+    for (auto& [type, gpu] : of_type_) {
+      if (gpu.ends.size() < 2) continue;
       GpuMetrics::Stream stream{type & 0xff, {}};
       model::SampleStream& samples = stream.samples;
       samples.source = "nsys GPU metrics";
       samples.other_clock = true;  // of the GPU's timer, converted: activity tells what that left
-      std::vector<std::int64_t> lengths;
-      for (std::size_t i = 1; i < one.ends.size(); ++i)
-        lengths.push_back(one.ends[i] - one.ends[i - 1]);
-      if (lengths.empty()) continue;
-      const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
-      std::nth_element(lengths.begin(), middle, lengths.end());
-      samples.interval_ns = *middle;
-      for (std::size_t i = 0; i < one.ends.size(); ++i) {
-        const bool follows = i > 0 && one.ends[i] - one.ends[i - 1] < samples.interval_ns * 3 / 2;
-        samples.start_ns.push_back(follows ? one.ends[i - 1] : one.ends[i] - samples.interval_ns);
+      samples.interval_ns = median_interval(gpu.ends);
+      for (std::size_t i = 0; i < gpu.ends.size(); ++i) {
+        const bool follows = i > 0 && gpu.ends[i] - gpu.ends[i - 1] < samples.interval_ns * 3 / 2;
+        samples.start_ns.push_back(follows ? gpu.ends[i - 1] : gpu.ends[i] - samples.interval_ns);
       }
-      samples.end_ns = std::move(one.ends);
-      for (model::SampledMetric& metric : one.metrics)
+      samples.end_ns = std::move(gpu.ends);
+      for (model::SampledMetric& metric : gpu.metrics)
         metric.values.resize(samples.end_ns.size(), std::numeric_limits<float>::quiet_NaN());
-      samples.metrics = std::move(one.metrics);
+      samples.metrics = std::move(gpu.metrics);
       out.push_back(std::move(stream));
     }
     return out;
   }
 
  private:
-  struct One {
+  /// Of two samples at least.
+  static std::int64_t median_interval(const std::vector<std::int64_t>& ends) {
+    std::vector<std::int64_t> intervals;
+    for (std::size_t i = 1; i < ends.size(); ++i) intervals.push_back(ends[i] - ends[i - 1]);
+    const auto middle = intervals.begin() + static_cast<std::ptrdiff_t>(intervals.size() / 2);
+    std::nth_element(intervals.begin(), middle, intervals.end());
+    return *middle;
+  }
+
+  struct GpuSamples {
     std::vector<std::int64_t> ends;
     std::vector<model::SampledMetric> metrics;
     std::map<std::int64_t, std::size_t> column_of;
   };
   std::map<std::pair<std::int64_t, std::int64_t>, std::string> names_;
-  std::map<std::int64_t, One> of_type_;
+  std::map<std::int64_t, GpuSamples> of_type_;
 };
 
 /// O(rows). Names that are counters of conf/sample too are called as there, so that one formula
@@ -151,20 +157,22 @@ GpuMetrics read_gpu_metrics(const Source& source) {
   const Table* table = source.find("GPU_METRICS");
   const Table* names = source.find("TARGET_INFO_GPU_METRICS");
   if (table == nullptr || names == nullptr) return out;
-  Collecting fresh, collecting;
+  Collecting named;  // without samples
+  Collecting collecting;
   const auto name = [&](const Value* row) {
-    fresh.name(row[0].as_int(), row[1].as_int(), row[2].text());
+    named.name(row[0].as_int(), row[1].as_int(), row[2].text());
   };
   const Scanned described = source.scan(
       *names, "typeId metricId metricName", [](std::size_t) {}, name);
   const auto restart = [&](std::size_t) {
-    collecting = fresh;
+    collecting = named;
     out.outcome.bad_rows = 0;
   };
   out.outcome.scanned =
       source.scan(*table, "timestamp typeId metricId value", restart, [&](const Value* row) {
-        if (!row[0].integer() || !row[1].integer() || !row[2].integer() ||
-            std::abs(row[0].bits) > std::int64_t{1} << 60 || !std::isfinite(row[3].as_double()))
+        const bool has_ids = row[0].integer() && row[1].integer() && row[2].integer();
+        const bool is_in_time = std::abs(row[0].bits) <= std::int64_t{1} << 60;
+        if (!has_ids || !is_in_time || !std::isfinite(row[3].as_double()))
           return bad_row(out.outcome, "not a number");
         collecting.add(row[1].bits, row[0].bits, row[2].bits,
                        static_cast<float>(row[3].as_double()), out.outcome);
@@ -178,8 +186,7 @@ GpuMetrics read_gpu_metrics(const Source& source) {
 /// Hands the streams over, with what is known of their GPUs.
 void add_gpu_metrics(GpuMetrics&& from, const std::vector<Gpu>& gpus, model::Session& session) {
   for (GpuMetrics::Stream& stream : from.streams) {
-    const auto gpu =
-        std::ranges::find_if(gpus, [&](const Gpu& each) { return each.id == stream.gpu; });
+    const auto gpu = std::ranges::find(gpus, stream.gpu, &Gpu::id);
     if (gpu != gpus.end()) {
       stream.samples.uuid = gpu->uuid;
       stream.samples.name = gpu->name;
@@ -255,67 +262,95 @@ CpuSamples read_cpu_samples(const Source& source) {
 void name_cpu_samples(const StringIds& strings, CpuSamples& read) {
   for (const CpuSamples::Frame& frame : read.frames)
     for (const std::int64_t id : {frame.symbol, frame.module})
-      if (const auto [at, added] = read.names.try_emplace(id); added)
-        if (const auto text = strings.find(id)) at->second = *text;
+      if (const auto [name, is_new] = read.names.try_emplace(id); is_new)
+        if (const auto text = strings.find(id)) name->second = *text;
 }
 
-/// Into Session::cpu, with the threads that the session has already. O(n log n).
-void add_cpu_samples(CpuSamples read, model::Session& session) {
-  if (read.samples.empty()) return;
-  std::ranges::sort(read.frames, [](const auto& a, const auto& b) {
-    return a.sample != b.sample ? a.sample < b.sample : a.depth > b.depth;  // the outermost first
-  });
-  std::ranges::sort(read.samples, [](const auto& a, const auto& b) {
-    return a.thread != b.thread ? a.thread < b.thread : a.start_ns < b.start_ns;
-  });
-  model::CpuProfile& cpu = session.cpu;
-  cpu.interval_ns = interval_of(read.samples);
-  cpu.unwinding = "Nsight Systems";
-  cpu.switches = false;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
-      threads;  // process and thread id: place
-  for (std::uint32_t i = 0; i < session.threads.size(); ++i)
-    threads.emplace(
-        std::pair(session.processes[session.threads[i].process].pid, session.threads[i].tid), i);
-  const auto text = [&](std::int64_t id) { return session.strings.intern(read.names[id]); };
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> frames;    // symbol and module
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stacks;  // parent and frame
-  std::uint64_t on = 0;
-  for (const CpuSamples::Sample& sample : read.samples) {
-    if (cpu.threads.empty() || sample.thread != on) {
-      on = sample.thread;
-      const auto global = static_cast<std::int64_t>(on);
-      const std::uint32_t pid = pid_of(process_of(global)), tid = tid_of(global);
-      const auto known = threads.find({pid, tid});
-      cpu.threads.push_back({pid, tid, 0, known == threads.end() ? model::kNone : known->second});
-    }
-    std::uint32_t stack = model::kNone;
-    auto frame = std::lower_bound(
-        read.frames.begin(), read.frames.end(), sample.id,
-        [](const CpuSamples::Frame& each, std::int64_t id) { return each.sample < id; });
-    for (; frame != read.frames.end() && frame->sample == sample.id; ++frame) {
-      const auto [at, added] = frames.emplace(std::pair(frame->symbol, frame->module),
-                                              static_cast<std::uint32_t>(cpu.frames.size()));
-      if (added) {
-        model::CpuFrame& made = cpu.frames.emplace_back();
-        made.name = text(frame->symbol);
-        made.module = text(frame->module);
-      }
-      const auto [place, fresh] = stacks.emplace(std::pair(stack, at->second),
-                                                 static_cast<std::uint32_t>(cpu.stacks.size()));
-      if (fresh) cpu.stacks.push_back({stack, at->second});
-      stack = place->second;
-    }
-    cpu.samples.push_back(
-        {sample.start_ns, static_cast<std::uint32_t>(cpu.threads.size() - 1), stack});
-    if (session.ranges.empty() &&
-        session.launches.empty()) {  // nothing else tells when the program ran
-      session.begin_ns =
-          cpu.samples.size() == 1 ? sample.start_ns : std::min(session.begin_ns, sample.start_ns);
-      session.end_ns = std::max(session.end_ns, sample.start_ns + cpu.interval_ns);
+/// Adds CPU samples to Session::cpu, with the threads that the session has already. O(n log n).
+class CpuSampleAdder {
+ public:
+  CpuSampleAdder(CpuSamples read, model::Session& session)
+      : read_(std::move(read)), session_(session), cpu_(session.cpu) {
+    for (std::uint32_t i = 0; i < session.threads.size(); ++i) {
+      const model::Thread& thread = session.threads[i];
+      threads_.emplace(std::pair(session.processes[thread.process].pid, thread.tid), i);
     }
   }
-}
+
+  void add() {
+    if (read_.samples.empty()) return;
+    std::ranges::sort(read_.frames, [](const auto& a, const auto& b) {
+      return a.sample != b.sample ? a.sample < b.sample : a.depth > b.depth;  // outermost first
+    });
+    std::ranges::sort(read_.samples, [](const auto& a, const auto& b) {
+      return a.thread != b.thread ? a.thread < b.thread : a.start_ns < b.start_ns;
+    });
+    cpu_.interval_ns = interval_of(read_.samples);
+    cpu_.unwinding = "Nsight Systems";
+    cpu_.switches = false;
+    const bool only_samples = session_.ranges.empty() && session_.launches.empty();
+    std::uint64_t current_thread = 0;
+    for (const CpuSamples::Sample& sample : read_.samples) {
+      if (cpu_.threads.empty() || sample.thread != current_thread) add_thread(sample.thread);
+      current_thread = sample.thread;
+      const auto thread = static_cast<std::uint32_t>(cpu_.threads.size() - 1);
+      cpu_.samples.push_back({sample.start_ns, thread, stack_of(sample)});
+      if (only_samples) extend_session(sample);
+    }
+  }
+
+ private:
+  void add_thread(std::uint64_t global_tid) {
+    const auto global = static_cast<std::int64_t>(global_tid);
+    const std::uint32_t pid = pid_of(process_of(global));
+    const std::uint32_t tid = tid_of(global);
+    const auto thread = threads_.find({pid, tid});
+    cpu_.threads.push_back({pid, tid, 0, thread == threads_.end() ? model::kNone : thread->second});
+  }
+
+  std::uint32_t stack_of(const CpuSamples::Sample& sample) {
+    std::uint32_t stack = model::kNone;
+    const auto has_smaller_id = [](const CpuSamples::Frame& frame, std::int64_t id) {
+      return frame.sample < id;
+    };
+    auto frame =
+        std::lower_bound(read_.frames.begin(), read_.frames.end(), sample.id, has_smaller_id);
+    for (; frame != read_.frames.end() && frame->sample == sample.id; ++frame) {
+      const std::uint32_t frame_index = index_of(*frame);
+      const auto [entry, is_new] = stacks_.emplace(std::pair(stack, frame_index),
+                                                   static_cast<std::uint32_t>(cpu_.stacks.size()));
+      if (is_new) cpu_.stacks.push_back({stack, frame_index});
+      stack = entry->second;
+    }
+    return stack;
+  }
+
+  std::uint32_t index_of(const CpuSamples::Frame& frame) {
+    const auto [entry, is_new] = frames_.emplace(std::pair(frame.symbol, frame.module),
+                                                 static_cast<std::uint32_t>(cpu_.frames.size()));
+    if (is_new) {
+      model::CpuFrame& out = cpu_.frames.emplace_back();
+      out.name = session_.strings.intern(read_.names[frame.symbol]);
+      out.module = session_.strings.intern(read_.names[frame.module]);
+    }
+    return entry->second;
+  }
+
+  /// Nothing but samples says when the program ran.
+  void extend_session(const CpuSamples::Sample& sample) {
+    const bool is_first = cpu_.samples.size() == 1;
+    session_.begin_ns = is_first ? sample.start_ns : std::min(session_.begin_ns, sample.start_ns);
+    session_.end_ns = std::max(session_.end_ns, sample.start_ns + cpu_.interval_ns);
+  }
+
+  CpuSamples read_;
+  model::Session& session_;
+  model::CpuProfile& cpu_;
+  using Pair = std::pair<std::uint32_t, std::uint32_t>;
+  std::map<Pair, std::uint32_t> threads_;  ///< of the session, by process and thread id
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> frames_;  ///< by symbol and module
+  std::map<Pair, std::uint32_t> stacks_;                                   ///< by parent and frame
+};
 
 /// A table that only nsys writes. Exports of CPU programs may have nothing but META_DATA and
 /// NVTX_EVENTS.
@@ -344,16 +379,52 @@ constexpr std::string_view kRowTables[] = {"NVTX_EVENTS",
 /// Names tables that replace a missing one of kRowTables (NVTX_EVENTS_V2). Their rows are not read.
 void note_unknown_tables(const Source& source, model::Session& session) {
   for (const auto& [name, table] : source.tables()) {
-    for (const std::string_view known : kRowTables) {
-      const bool extends = name.size() > known.size() && name.starts_with(known);
-      if (!extends || source.find(known) != nullptr) continue;
+    for (const std::string_view read_table : kRowTables) {
+      const bool extends = name.size() > read_table.size() && name.starts_with(read_table);
+      if (!extends || source.find(read_table) != nullptr) continue;
       std::string detail = "the table " + base::printable(name) + " is not read, and there is no ";
-      detail += std::string(known) + ": what it holds is missing";
+      detail += std::string(read_table) + ": what it holds is missing";
       session.losses.push_back({"unknown_table", 0, std::move(detail)});
-      if (known == "CUPTI_ACTIVITY_KIND_KERNEL") session.unrecorded.kernels = true;
-      if (known == "CUPTI_ACTIVITY_KIND_MEMCPY") session.unrecorded.copies = true;
+      if (read_table == "CUPTI_ACTIVITY_KIND_KERNEL") session.unrecorded.kernels = true;
+      if (read_table == "CUPTI_ACTIVITY_KIND_MEMCPY") session.unrecorded.copies = true;
     }
   }
+}
+
+/// What the tables hold, before it is put together.
+struct Tables {
+  Parts parts;
+  GpuMetrics metrics;
+  CpuSamples samples;
+  Scanned strings_scan, nodes_scan;
+};
+
+Tables read_tables(const Source& source, bool with_kernels, int workers) {
+  Tables tables;
+  Parts& parts = tables.parts;
+  std::vector<std::function<void()>> tasks;  // the large ones first
+  if (with_kernels) {
+    tasks.emplace_back([&] { parts.kernels = read_kernels(source); });
+    tasks.emplace_back([&] { parts.calls = read_calls(source); });
+  }
+  tasks.emplace_back([&] { parts.nvtx = read_nvtx(source); });
+  if (with_kernels) {
+    tasks.emplace_back([&] { parts.copies = read_copies(source); });
+    tasks.emplace_back([&] { parts.memsets = read_memsets(source); });
+    tasks.emplace_back([&] { parts.synchronizations = read_synchronizations(source); });
+    tasks.emplace_back([&] { parts.graphs = read_graphs(source); });
+    tasks.emplace_back([&] { parts.memory = read_memory(source); });
+    tasks.emplace_back([&] { parts.event_records = read_event_records(source); });
+    tasks.emplace_back([&] { parts.nodes = read_node_events(source, tables.nodes_scan); });
+    tasks.emplace_back([&] { tables.metrics = read_gpu_metrics(source); });
+    tasks.emplace_back([&] { tables.samples = read_cpu_samples(source); });
+  }
+  tasks.emplace_back([&] {
+    parts.strings.read(source, tables.strings_scan);
+    parts.target = read_target(source, parts.strings);
+  });
+  base::parallel_for(tasks.size(), workers, [&](std::size_t i) { tasks[i](); });
+  return tables;
 }
 
 base::Result<model::Session> read_source(const Source& source, const Options& options) {
@@ -365,56 +436,30 @@ base::Result<model::Session> read_source(const Source& source, const Options& op
   }
   // Two tables hold nearly all rows: more than four threads wait for memory.
   const int workers = base::worker_count(options.threads, 4);
-  Parts parts;
-  GpuMetrics metrics;
-  Scanned strings_scan, nodes_scan;
-  CpuSamples samples;
-  std::vector<std::function<void()>> tasks;
-  if (options.kernels) {
-    tasks.emplace_back([&] { parts.kernels = read_kernels(source); });
-    tasks.emplace_back([&] { parts.calls = read_calls(source); });
-  }
-  tasks.emplace_back([&] { parts.nvtx = read_nvtx(source); });
-  if (options.kernels) {
-    tasks.emplace_back([&] { parts.copies = read_copies(source); });
-    tasks.emplace_back([&] { parts.memsets = read_memsets(source); });
-    tasks.emplace_back([&] { parts.synchronizations = read_synchronizations(source); });
-    tasks.emplace_back([&] { parts.graphs = read_graphs(source); });
-    tasks.emplace_back([&] { parts.memory = read_memory(source); });
-    tasks.emplace_back([&] { parts.event_records = read_event_records(source); });
-    tasks.emplace_back([&] { parts.nodes = read_node_events(source, nodes_scan); });
-    tasks.emplace_back([&] { metrics = read_gpu_metrics(source); });
-  }
-  if (options.kernels) tasks.emplace_back([&] { samples = read_cpu_samples(source); });
-  tasks.emplace_back([&] {
-    parts.strings.read(source, strings_scan);
-    parts.target = read_target(source, parts.strings);
-  });
-  base::parallel_for(tasks.size(), workers,
-                     [&](std::size_t i) { tasks[i](); });  // the large ones first
-  for (const Outcome* outcome : parts.outcomes())
+  Tables tables = read_tables(source, options.kernels, workers);
+  for (const Outcome* outcome : tables.parts.outcomes())
     if (outcome->error) return tl::make_unexpected(*outcome->error);
-  const std::string product = parts.target.product, schema = parts.target.schema;
-  const std::vector<Scanned> small_scans = parts.target.scans;
-  const std::vector<Gpu> gpus = parts.target.gpus;
-  name_cpu_samples(parts.strings, samples);
-  model::Session session = assemble(std::move(parts), workers);
+  name_cpu_samples(tables.parts.strings, tables.samples);
+  const Target target = tables.parts.target;  // assemble() takes the parts
+  model::Session session = assemble(std::move(tables.parts), workers);
   session.sources.push_back(
-      {source.path().string(), "nsys-sqlite", product, schema, model::Maker::kNsys});
-  const auto damaged = [&](const Scanned& scan, const char* what) {
+      {source.path().string(), "nsys-sqlite", target.product, target.schema, model::Maker::kNsys});
+  const auto add_damage = [&](const Scanned& scan, const char* what) {
     if (!scan.damage) return;
     session.losses.push_back({"damaged_table", 0, std::string(what) + ": " + scan.damage->what});
   };
-  damaged(metrics.outcome.scanned, "GPU_METRICS: damaged, the rest of the samples is missing");
-  add_gpu_metrics(std::move(metrics), gpus, session);
-  damaged(strings_scan, "StringIds: damaged, names are missing");
-  for (const Scanned& scan : samples.scans)
-    damaged(scan, "CPU samples: damaged, the rest is missing");
-  add_cpu_samples(std::move(samples), session);
-  damaged(nodes_scan, "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
+  add_damage(tables.metrics.outcome.scanned,
+             "GPU_METRICS: damaged, the rest of the samples is missing");
+  add_gpu_metrics(std::move(tables.metrics), target.gpus, session);
+  add_damage(tables.strings_scan, "StringIds: damaged, names are missing");
+  for (const Scanned& scan : tables.samples.scans)
+    add_damage(scan, "CPU samples: damaged, the rest is missing");
+  CpuSampleAdder(std::move(tables.samples), session).add();
+  add_damage(tables.nodes_scan,
+             "CUDA_GRAPH_NODE_EVENTS: damaged, some graph nodes have no captured path");
   note_unknown_tables(source, session);
-  for (const Scanned& scan : small_scans)
-    damaged(scan, "a table that describes the machine is damaged");
+  for (const Scanned& scan : target.scans)
+    add_damage(scan, "a table that describes the machine is damaged");
   return session;
 }
 
