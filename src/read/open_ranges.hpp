@@ -45,12 +45,12 @@ class OpenRanges {
   /// others than before.
   bool move_to(std::int64_t begin_ns, std::int64_t end_ns) {
     const std::size_t before = next_;
-    const std::vector<model::Range>& all = session_->ranges;
-    for (; next_ < ranges_.size() && all[ranges_[next_]].start_ns <= begin_ns; ++next_)
+    const std::vector<model::Range>& ranges = session_->ranges;
+    for (; next_ < ranges_.size() && ranges[ranges_[next_]].start_ns <= begin_ns; ++next_)
       open_.push_back(ranges_[next_]);
-    return std::erase_if(open_, [&](std::uint32_t range) { return all[range].end_ns < end_ns; }) >
-               0 ||
-           next_ != before;
+    const auto has_ended = [&](std::uint32_t range) { return ranges[range].end_ns < end_ns; };
+    const std::size_t closed = std::erase_if(open_, has_ended);
+    return closed > 0 || next_ != before;
   }
   /// Indexes into Session::ranges, bottom to top.
   [[nodiscard]] const std::vector<std::uint32_t>& open() const { return open_; }

@@ -37,7 +37,7 @@ struct Chunks {
 /// The part of a file that is in use: captures are made as large as they may become.
 [[nodiscard]] std::span<const std::byte> used_part(std::span<const std::byte> file);
 
-/// Told of a part of the file that is not looked at again for a while, whose memory may go.
+/// Receives a part of the file that is not read again for a while: its memory may be released.
 using Release = std::function<void(std::span<const std::byte>)>;
 
 /// Walks the file once, looking at the heads of its records. Never fails: damage is counted.

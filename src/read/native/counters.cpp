@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <optional>
 
 #include "base/text.hpp"
 #include "base/units.hpp"
@@ -106,52 +106,70 @@ std::string CounterReader::path_of(std::uint32_t target) const {
   return text;
 }
 
+std::uint32_t CounterReader::device_index(std::uint32_t ordinal) const {
+  std::uint32_t index = model::kNone;
+  for (std::uint32_t i = 0; i < session_.devices.size(); ++i) {
+    const model::Device& device = session_.devices[i];
+    if (device.process == process_ && device.ordinal == ordinal) index = i;
+  }
+  return index;
+}
+
+/// Sets which kernel of the range's instance was counted.
+void CounterReader::set_kernel(const wired::Round& head, model::Measurement& out) {
+  out.ordinal = head.kernel;
+  out.kernel_name = index_.mangled_kernel_name(name(head.name));
+  model::KernelShape shape;
+  std::copy(std::begin(head.grid), std::end(head.grid), shape.grid.begin());
+  std::copy(std::begin(head.block), std::end(head.block), shape.block.begin());
+  out.shape = index_.shapes.of(shape);
+}
+
+/// Adds the values of the metrics that have one, and a note that names the others. Percentages
+/// become shares.
+void CounterReader::set_values(const Round& round, const std::vector<std::uint32_t>& metrics,
+                               model::Measurement& out) const {
+  std::vector<std::string> without_value;
+  for (std::size_t i = 0; i < round.values.size() && i < metrics.size(); ++i) {
+    if (metrics[i] == model::kNone) continue;
+    const model::MetricDef& metric = session_.metrics[metrics[i]];
+    if (!std::isfinite(round.values[i])) {
+      without_value.push_back(metric.name);
+      continue;
+    }
+    const bool is_percent =
+        metric.unit == "ratio" &&
+        model::is_percent(model::metric_unit(metric.name, model::UnitSpelling::kNcu2025));
+    out.values.push_back({metrics[i], is_percent ? round.values[i] / 100 : round.values[i]});
+  }
+  if (without_value.empty()) return;
+  if (!out.note.empty()) out.note += "; ";
+  out.note += "counters: CUPTI gave no value of " + base::join(without_value, ", ");
+}
+
 void CounterReader::add_round(const Round& round, const std::vector<std::uint32_t>& metrics) {
-  const auto target = targets_.find(round.head.head.id);
-  const auto named = [&](std::uint32_t id) { return names_.contains(id); };
-  if (target == targets_.end() || target->second.names.empty() ||
-      round.values.size() > metrics.size() || !std::ranges::all_of(target->second.names, named)) {
+  const wired::Round& head = round.head;
+  const auto target = targets_.find(head.head.id);
+  const auto has_name = [&](std::uint32_t id) { return names_.contains(id); };
+  const bool has_path = target != targets_.end() && !target->second.names.empty() &&
+                        std::ranges::all_of(target->second.names, has_name);
+  if (!has_path || round.values.size() > metrics.size()) {
     ++damaged_;
     return;
   }
-  const bool whole = round.head.kernel == wired::kWholeRange;
+  const bool is_whole_range = head.kernel == wired::kWholeRange;
   model::Measurement out;
-  out.scope = whole ? model::MeasuredScope::kRange : model::MeasuredScope::kKernel;
+  out.scope = is_whole_range ? model::MeasuredScope::kRange : model::MeasuredScope::kKernel;
   out.process = process_;
-  for (std::uint32_t i = 0; i < session_.devices.size(); ++i) {
-    if (session_.devices[i].process == process_ && session_.devices[i].ordinal == round.head.device)
-      out.device = i;
-  }
+  out.device = device_index(head.device);
   const std::uint32_t domain = index_.domain(name(target->second.domain));
-  for (const std::uint32_t id : target->second.names) {
+  for (const std::uint32_t id : target->second.names)
     out.ranges.push_back({domain, session_.strings.intern(name(id)), target->second.kind});
-  }
-  out.occurrence = round.head.first;
-  if (round.head.passes > 1) out.note = note_of(round.head.head.id, round.head.device);
-  out.passes = round.head.passes;
-  if (!whole) {
-    out.ordinal = round.head.kernel;
-    out.kernel_name = index_.mangled_kernel_name(name(round.head.name));
-    model::KernelShape shape;
-    std::copy(std::begin(round.head.grid), std::end(round.head.grid), shape.grid.begin());
-    std::copy(std::begin(round.head.block), std::end(round.head.block), shape.block.begin());
-    out.shape = index_.shapes.of(shape);
-  }
-  std::vector<std::string> without;
-  for (std::size_t i = 0; i < round.values.size() && i < metrics.size(); ++i) {
-    if (metrics[i] == model::kNone) continue;
-    if (!std::isfinite(round.values[i])) {
-      without.push_back(session_.metrics[metrics[i]].name);
-      continue;
-    }
-    const bool percent = session_.metrics[metrics[i]].unit == "ratio" &&
-                         model::is_percent(model::metric_unit(session_.metrics[metrics[i]].name,
-                                                              model::UnitSpelling::kNcu2025));
-    out.values.push_back({metrics[i], percent ? round.values[i] / 100 : round.values[i]});
-  }
-  if (!without.empty())
-    out.note += (out.note.empty() ? "" : "; ") +
-                ("counters: CUPTI gave no value of " + base::join(without, ", "));
+  out.occurrence = head.first;
+  if (head.passes > 1) out.note = note_of(head.head.id, head.device);
+  out.passes = head.passes;
+  if (!is_whole_range) set_kernel(head, out);
+  set_values(round, metrics, out);
   session_.measurements.push_back(std::move(out));
 }
 
@@ -167,7 +185,7 @@ void CounterReader::keep_wait(const wired::Tally& tally) {
   session_.counter_waits.push_back(std::move(wait));
 }
 
-/// Why the metrics of a range may differ more than their counters do; "" where its occurrences were
+/// Why the metrics of a range may differ more than their counters do; "" if its occurrences were
 /// alike.
 std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) const {
   std::uint32_t varied = 0, measured = 0;
@@ -184,11 +202,11 @@ std::string CounterReader::note_of(std::uint32_t target, std::uint32_t device) c
       varied, measured);
 }
 
-void CounterReader::tell(const wired::Tally& tally, const std::string& where) {
-  const bool several = std::ranges::any_of(
+void CounterReader::add_losses(const wired::Tally& tally, const std::string& where) {
+  const bool has_other_devices = std::ranges::any_of(
       tallies_, [&](const wired::Tally& other) { return other.device != tally.device; });
   const std::string path = path_of(tally.head.id);
-  const std::string on = several ? fmt::format(" (GPU {})", tally.device) : "";
+  const std::string on = has_other_devices ? fmt::format(" (GPU {})", tally.device) : "";
   const auto add = [&](model::LossKind kind, std::uint64_t count, std::string detail) {
     session_.losses.push_back({kind, count, where + ": " + std::move(detail)});
   };
@@ -237,30 +255,28 @@ void CounterReader::finish(const std::string& where) {
   for (const auto& [id, metric] : metrics_) {
     if (id > 4096) continue;  // a damaged record; plans hold 512
     metrics.resize(std::max<std::size_t>(metrics.size(), id + 1), model::kNone);
-    const auto known = std::ranges::find_if(
-        session_.metrics, [&name = metric](const model::MetricDef& m) { return m.name == name; });
-    metrics[id] = static_cast<std::uint32_t>(known - session_.metrics.begin());
-    if (known == session_.metrics.end())
+    const auto defined = std::ranges::find(session_.metrics, metric, &model::MetricDef::name);
+    metrics[id] = static_cast<std::uint32_t>(defined - session_.metrics.begin());
+    if (defined == session_.metrics.end())
       session_.metrics.push_back({metric, model::metric_unit(metric), "CUPTI range profiler"});
   }
   for (const Round& round : rounds_) add_round(round, metrics);
-  for (const auto& tally : tallies_) tell(tally, where);
+  for (const auto& tally : tallies_) add_losses(tally, where);
   if (damaged_ > 0) {
     session_.losses.push_back({"counters_damaged", damaged_,
                                where + ": counter values that are truncated, or belong to unknown "
                                        "ranges or metrics; they were left out"});
   }
-  std::int64_t paused = std::numeric_limits<std::int64_t>::min();
-  for (const auto& [resumed, at] : activity_) {
-    if (!resumed)
-      paused = at;
-    else if (paused != std::numeric_limits<std::int64_t>::min()) {
-      session_.gpu_pauses.push_back({process_, paused, at});
-      paused = std::numeric_limits<std::int64_t>::min();
+  std::optional<std::int64_t> paused_ns;
+  for (const auto& [is_resumed, at_ns] : activity_) {
+    if (!is_resumed) {
+      paused_ns = at_ns;
+    } else if (paused_ns) {
+      session_.gpu_pauses.push_back({process_, *paused_ns, at_ns});
+      paused_ns.reset();
     }
   }
-  if (paused != std::numeric_limits<std::int64_t>::min())
-    session_.gpu_pauses.push_back({process_, paused, model::kOpen});
+  if (paused_ns) session_.gpu_pauses.push_back({process_, *paused_ns, model::kOpen});
   if (!activity_.empty() && !metrics_.empty()) {
     session_.losses.push_back(
         {"gpu_timeline_paused", activity_.size(),

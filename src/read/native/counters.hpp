@@ -1,7 +1,7 @@
 // The counter records of a GPU stream (format: wire/counters.hpp) into measurements of a session.
 //
-// Each complete round is one Measurement, of a range or of one kernel of it. What happened to the
-// other occurrences is told as losses and notes; the time in which the timeline was paused becomes
+// Each complete round is one Measurement, of a range or of one kernel of it. Losses and notes say
+// what happened to the other occurrences; the time in which the timeline was paused becomes
 // Session::gpu_pauses.
 #pragma once
 
@@ -45,9 +45,13 @@ class CounterReader {
   void take_target(const GpuRecord& record);
   void take_round(const GpuRecord& record);
   void add_round(const Round& round, const std::vector<std::uint32_t>& metrics);
+  [[nodiscard]] std::uint32_t device_index(std::uint32_t ordinal) const;
+  void set_kernel(const wire::counters::Round& head, model::Measurement& out);
+  void set_values(const Round& round, const std::vector<std::uint32_t>& metrics,
+                  model::Measurement& out) const;
   void keep_wait(const wire::counters::Tally& tally);
   [[nodiscard]] std::string note_of(std::uint32_t target, std::uint32_t device) const;
-  void tell(const wire::counters::Tally& tally, const std::string& where);
+  void add_losses(const wire::counters::Tally& tally, const std::string& where);
 
   std::uint32_t process_;
   model::Session& session_;

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "read/native/blocks.hpp"
+#include "read/native/cpu_processes.hpp"
 #include "read/native/sampled_calls.hpp"
 #include "wire/cpu.hpp"
 
@@ -85,8 +86,8 @@ class CpuReader {
     cpu_wire::Unpacker in(block.raw);
     std::int64_t before = 0;
     for (std::uint32_t i = 0; i < block.items && !in.empty(); ++i) {
-      const bool good = (this->*items->second)(in, before);
-      if (in.good() && good) continue;
+      const bool is_valid = (this->*items->second)(in, before);
+      if (in.good() && is_valid) continue;
       damaged_ += block.items - i;
       return;
     }
@@ -163,9 +164,9 @@ class CpuReader {
       return loss.kind.id() == kind &&
              loss.detail.substr(0, loss.detail.find(" (process ")) == program;
     };
-    const auto known = std::ranges::find_if(session_.losses, is_same);
-    if (known != session_.losses.end())
-      ++known->count;
+    const auto same_loss = std::ranges::find_if(session_.losses, is_same);
+    if (same_loss != session_.losses.end())
+      ++same_loss->count;
     else
       session_.losses.push_back(model::Loss::read(kind, "", 1, std::string(sentence) + "."));
   }
@@ -254,31 +255,32 @@ class CpuReader {
   }
 
   bool sample(cpu_wire::Unpacker& in, std::int64_t& before) {
-    const bool good = step(before, in.difference());
+    const bool is_in_time = step(before, in.difference());
     const std::uint64_t thread = in.number(), stack = in.number();
-    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
+    if (!is_in_time || thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
     cpu_.samples.push_back(
         {before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(stack) - 1});
     return true;
   }
 
   bool wait(cpu_wire::Unpacker& in, std::int64_t& before) {
-    const bool good = step(before, in.difference());
-    const std::uint64_t length = in.number(), thread = in.number(), kind = in.number(),
-                        stack = in.number();
-    const bool for_more = (kind & cpu_wire::kStandsForMore) != 0;
-    const auto known = static_cast<cpu_wire::WaitKind>(kind & ~cpu_wire::kStandsForMore);
-    if (!good || thread >= cpu_.threads.size() || stack > stacks_.size() ||
-        known > cpu_wire::WaitKind::kChild ||
-        length >= static_cast<std::uint64_t>(kLatest_ns - before))
-      return false;
+    const bool is_in_time = step(before, in.difference());
+    const std::uint64_t length = in.number();
+    const std::uint64_t thread = in.number();
+    const std::uint64_t kind_bits = in.number();
+    const std::uint64_t stack = in.number();
+    const bool represents_more = (kind_bits & cpu_wire::kStandsForMore) != 0;
+    const auto kind = static_cast<cpu_wire::WaitKind>(kind_bits & ~cpu_wire::kStandsForMore);
+    if (!is_in_time || length >= static_cast<std::uint64_t>(kLatest_ns - before)) return false;
+    if (thread >= cpu_.threads.size() || stack > stacks_.size()) return false;
+    if (kind > cpu_wire::WaitKind::kChild) return false;
     model::CpuWait wait;
     wait.start_ns = before;
     wait.end_ns = before + static_cast<std::int64_t>(length);
     wait.thread = static_cast<std::uint32_t>(thread);
     wait.stack = static_cast<std::uint32_t>(stack) - 1;
-    wait.kind = static_cast<model::WaitKind>(known);
-    wait.weight = for_more ? 0 : 1;  // scale() knows
+    wait.kind = static_cast<model::WaitKind>(kind);
+    wait.weight = represents_more ? 0 : 1;  // scale() sets those of 0
     cpu_.waits.push_back(wait);
     return true;
   }
@@ -299,11 +301,11 @@ class CpuReader {
   }
 
   bool blind(cpu_wire::Unpacker& in, std::int64_t& before) {
-    const bool good = step(before, in.difference());
+    const bool is_in_time = step(before, in.difference());
     const std::uint64_t length = in.number();
-    if (!good || length >= static_cast<std::uint64_t>(kLatest_ns - before) ||
-        (!blind_.empty() && before < blind_.back().second))
-      return false;
+    if (!is_in_time || length >= static_cast<std::uint64_t>(kLatest_ns - before)) return false;
+    const bool overlaps_previous = !blind_.empty() && before < blind_.back().second;
+    if (overlaps_previous) return false;
     blind_.emplace_back(before, before + static_cast<std::int64_t>(length));
     return true;
   }
@@ -316,32 +318,37 @@ class CpuReader {
   }
 
   bool holder(cpu_wire::Unpacker& in, std::int64_t& before) {
-    const bool good = step(before, in.difference());
+    const bool is_in_time = step(before, in.difference());
     const std::uint64_t thread = in.number(), holder = in.number();
-    if (!good || thread >= cpu_.threads.size() || holder >= cpu_.threads.size()) return false;
+    if (!is_in_time || thread >= cpu_.threads.size() || holder >= cpu_.threads.size()) return false;
     holders_[{static_cast<std::uint32_t>(thread), before}] = static_cast<std::uint32_t>(holder);
     return true;
   }
 
-  /// A wait of a window between two unwatched times also represents those of the time before it.
+  /// Of a wait between two unwatched times, which also represents those of the unwatched time
+  /// before it.
+  [[nodiscard]] float weight_of(const model::CpuWait& wait) const {
+    const auto is_before = [](std::int64_t start_ns, const auto& unwatched) {
+      return start_ns < unwatched.first;
+    };
+    const auto next = std::upper_bound(blind_.begin(), blind_.end(), wait.start_ns, is_before);
+    if (next == blind_.begin()) return 1;
+    const auto& [unwatched_from, watched_from] = *std::prev(next);
+    const std::int64_t watched_to =
+        next != blind_.end() ? next->first : std::max(last_ns_, wait.end_ns);
+    if (watched_to <= watched_from) return 1;
+    return std::min(kMostWeight, static_cast<float>(watched_to - unwatched_from) /
+                                     static_cast<float>(watched_to - watched_from));
+  }
+
   void scale() {
     for (model::CpuWait& wait : cpu_.waits) {
-      if (const auto known = holders_.find({wait.thread, wait.start_ns}); known != holders_.end())
-        wait.holder = known->second;
-      if (wait.weight > 0) continue;
-      wait.weight = 1;
-      auto next =
-          std::upper_bound(blind_.begin(), blind_.end(), wait.start_ns,
-                           [](std::int64_t at, const auto& each) { return at < each.first; });
-      if (next == blind_.begin()) continue;
-      const auto& before = *std::prev(next);
-      const std::int64_t end = next != blind_.end() ? next->first : std::max(last_ns_, wait.end_ns);
-      if (end <= before.second) continue;
-      wait.weight = std::min(kMostWeight, static_cast<float>(end - before.first) /
-                                              static_cast<float>(end - before.second));
+      const auto holder = holders_.find({wait.thread, wait.start_ns});
+      if (holder != holders_.end()) wait.holder = holder->second;
+      if (wait.weight <= 0) wait.weight = weight_of(wait);
     }
     std::int64_t unwatched = 0;
-    for (const auto& [from, to] : blind_) unwatched += to - from;
+    for (const auto& [start_ns, end_ns] : blind_) unwatched += end_ns - start_ns;
     if (unwatched == 0 || last_ns_ <= first_ns_) return;
     cpu_.unwatched =
         std::min(1.0, static_cast<double>(unwatched) / static_cast<double>(last_ns_ - first_ns_));
@@ -361,9 +368,9 @@ class CpuReader {
   }
 
   bool counted(cpu_wire::Unpacker& in, std::int64_t& before) {
-    const bool good = step(before, in.difference());
+    const bool is_in_time = step(before, in.difference());
     const std::uint64_t thread = in.number(), counter = in.number();
-    if (!good || thread >= cpu_.threads.size() || counter >= counters_.size()) return false;
+    if (!is_in_time || thread >= cpu_.threads.size() || counter >= counters_.size()) return false;
     ++counters_[counter].records;
     cpu_.counts.push_back(
         {before, static_cast<std::uint32_t>(thread), static_cast<std::uint32_t>(counter)});
@@ -385,7 +392,7 @@ class CpuReader {
   /// full, turns with other events and records that were lost are in the sum, shared out as the
   /// records are.
   void weigh() {
-    std::vector<std::uint32_t> to(counters_.size(), kNone);
+    std::vector<std::uint32_t> index_of(counters_.size(), kNone);  // in cpu_.counters
     std::vector<std::string> shared;
     for (std::size_t c = 0; c < counters_.size(); ++c) {
       CounterSeen& seen = counters_[c];
@@ -399,11 +406,14 @@ class CpuReader {
       if (counter.running > 0 && counter.running < 1)
         shared.push_back(fmt::format("{} {}", session_.strings.view(counter.name),
                                      base::format_share(counter.running)));
-      to[c] = static_cast<std::uint32_t>(cpu_.counters.size());
+      index_of[c] = static_cast<std::uint32_t>(cpu_.counters.size());
       cpu_.counters.push_back(counter);
     }
-    for (model::CpuCount& each : cpu_.counts) each.counter = to[each.counter];
-    std::erase_if(cpu_.counts, [](const model::CpuCount& each) { return each.counter == kNone; });
+    for (model::CpuCount& count : cpu_.counts) count.counter = index_of[count.counter];
+    const auto was_not_counted = [](const model::CpuCount& count) {
+      return count.counter == kNone;
+    };
+    std::erase_if(cpu_.counts, was_not_counted);
     if (!shared.empty())
       lose("cpu_counters_shared", shared.size(),
            "Counted part of the time, and scaled: " + base::join(shared, ", ") + ".");
@@ -421,17 +431,17 @@ class CpuReader {
            "glibc.");
     expand();
     count_cut();
-    tell_short_threads();
+    add_short_threads_loss();
     weigh();
-    for (const model::CpuSample& each : cpu_.samples) span(each.at_ns, each.at_ns);
-    for (const model::CpuWait& each : cpu_.waits) span(each.start_ns, each.end_ns);
+    for (const model::CpuSample& sample : cpu_.samples) span(sample.at_ns, sample.at_ns);
+    for (const model::CpuWait& wait : cpu_.waits) span(wait.start_ns, wait.end_ns);
     scale();
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
     order(cpu_.counts, [](const model::CpuCount& c) { return c.at_ns; });
-    if (session_.ranges.empty()) add_processes();
-    name_processes();
-    link_threads();
+    if (session_.ranges.empty()) add_processes(lives_, session_);
+    name_processes(lives_, session_);
+    link_cpu_threads(session_);
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
     add_sampled_calls(std::move(regions_), session_);
   }
@@ -451,20 +461,15 @@ class CpuReader {
   /// Frames become functions: the same function at two addresses is one, an inlined one is one of
   /// its own.
   void expand() {
-    std::unordered_map<std::uint64_t, std::uint32_t> known;
+    std::unordered_map<std::uint64_t, std::uint32_t> indexes;  // by key_of
     std::vector<std::vector<std::uint32_t>> of_frame(frames_.size());
     const auto add = [&](const model::CpuFrame& frame) {
-      const std::uint64_t key =
-          (std::uint64_t{frame.name} << 32 | frame.module) ^ (std::uint64_t{frame.file} << 20) ^
-          (static_cast<std::uint64_t>(frame.kind) << 62) ^ (std::uint64_t{frame.line} << 44);
-      for (std::uint64_t probe = key;; ++probe) {  // keys may meet: the next one then
-        const auto [at, fresh] =
-            known.try_emplace(probe, static_cast<std::uint32_t>(cpu_.frames.size()));
-        if (fresh) cpu_.frames.push_back(frame);
-        const model::CpuFrame& same = cpu_.frames[at->second];
-        if (same.name == frame.name && same.module == frame.module && same.file == frame.file &&
-            same.line == frame.line && same.kind == frame.kind)
-          return at->second;
+      for (std::uint64_t key = key_of(frame);;
+           ++key) {  // of two with the same key, one has the next
+        const auto [entry, is_new] =
+            indexes.try_emplace(key, static_cast<std::uint32_t>(cpu_.frames.size()));
+        if (is_new) cpu_.frames.push_back(frame);
+        if (is_same_function(cpu_.frames[entry->second], frame)) return entry->second;
       }
     };
     for (std::size_t f = 0; f < frames_.size(); ++f) {
@@ -477,24 +482,41 @@ class CpuReader {
       if (raw.functions == 0) of_frame[f].push_back(add(raw.frame));
     }
     count_lines(of_frame);
-    std::vector<std::uint32_t> last(stacks_.size(), kNone);
-    std::unordered_map<std::uint64_t, std::uint32_t> nodes;
+    const std::vector<std::uint32_t> stacks = add_stacks(of_frame);
+    const auto stack_of = [&](std::uint32_t raw) {
+      return raw < stacks.size() ? stacks[raw] : kNone;
+    };
+    for (model::CpuSample& sample : cpu_.samples) sample.stack = stack_of(sample.stack);
+    for (model::CpuWait& wait : cpu_.waits) wait.stack = stack_of(wait.stack);
+  }
+
+  static std::uint64_t key_of(const model::CpuFrame& frame) {
+    return (std::uint64_t{frame.name} << 32 | frame.module) ^ (std::uint64_t{frame.file} << 20) ^
+           (static_cast<std::uint64_t>(frame.kind) << 62) ^ (std::uint64_t{frame.line} << 44);
+  }
+
+  static bool is_same_function(const model::CpuFrame& a, const model::CpuFrame& b) {
+    return a.name == b.name && a.module == b.module && a.file == b.file && a.line == b.line &&
+           a.kind == b.kind;
+  }
+
+  /// Returns the stack of the session for each stack of the file.
+  std::vector<std::uint32_t> add_stacks(const std::vector<std::vector<std::uint32_t>>& of_frame) {
+    std::vector<std::uint32_t> innermost(stacks_.size(), kNone);
+    std::unordered_map<std::uint64_t, std::uint32_t> nodes;  // by parent and frame
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
-      std::uint32_t parent = stacks_[s].parent == kNone ? kNone : last[stacks_[s].parent];
+      std::uint32_t parent = stacks_[s].parent == kNone ? kNone : innermost[stacks_[s].parent];
       if (stacks_[s].frame != kNone) {
         for (const std::uint32_t frame : of_frame[stacks_[s].frame]) {
-          const auto [at, fresh] = nodes.try_emplace(
+          const auto [node, is_new] = nodes.try_emplace(
               std::uint64_t{parent} << 32 | frame, static_cast<std::uint32_t>(cpu_.stacks.size()));
-          if (fresh) cpu_.stacks.push_back({parent, frame});
-          parent = at->second;
+          if (is_new) cpu_.stacks.push_back({parent, frame});
+          parent = node->second;
         }
       }
-      last[s] = parent;
+      innermost[s] = parent;
     }
-    for (model::CpuSample& each : cpu_.samples)
-      each.stack = each.stack < last.size() ? last[each.stack] : kNone;
-    for (model::CpuWait& each : cpu_.waits)
-      each.stack = each.stack < last.size() ? last[each.stack] : kNone;
+    return innermost;
   }
 
   /// Samples by the line that their innermost function was at, and their innermost Python function.
@@ -503,22 +525,25 @@ class CpuReader {
     for (std::size_t s = 0; s < stacks_.size(); ++s) {
       const model::CpuStack& stack = stacks_[s];
       if (stack.frame == kNone) continue;
-      const bool here = frames_[stack.frame].frame.kind == model::FrameKind::kPython;
-      python[s] = here ? stack.frame : stack.parent == kNone ? kNone : python[stack.parent];
+      if (frames_[stack.frame].frame.kind == model::FrameKind::kPython)
+        python[s] = stack.frame;
+      else if (stack.parent != kNone)
+        python[s] = python[stack.parent];
     }
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
-        counts;  // by function and line
+    using FunctionLine = std::pair<std::uint32_t, std::uint32_t>;
+    std::map<FunctionLine, std::uint32_t> counts;
     const auto count = [&](std::uint32_t frame) {
       if (frame != kNone && frames_[frame].line > 0)
         ++counts[{of_frame[frame].back(), frames_[frame].line}];
     };
-    for (const model::CpuSample& each : cpu_.samples) {
-      if (each.stack >= stacks_.size()) continue;
-      const std::uint32_t inner = stacks_[each.stack].frame;
-      count(inner);
-      if (python[each.stack] != inner) count(python[each.stack]);
+    for (const model::CpuSample& sample : cpu_.samples) {
+      if (sample.stack >= stacks_.size()) continue;
+      const std::uint32_t innermost = stacks_[sample.stack].frame;
+      count(innermost);
+      if (python[sample.stack] != innermost) count(python[sample.stack]);
     }
-    for (const auto& [at, samples] : counts) cpu_.lines.push_back({at.first, at.second, samples});
+    for (const auto& [place, samples] : counts)
+      cpu_.lines.push_back({place.first, place.second, samples});
   }
 
   /// Chains that do not reach the thread's begin; those of which nothing is known but that are
@@ -528,11 +553,13 @@ class CpuReader {
     for (std::size_t s = 0; s < cpu_.stacks.size(); ++s)
       cut[s] = cpu_.stacks[s].parent != kNone &&
                (cut[cpu_.stacks[s].parent] || is_cut(cpu_.stacks[s].parent));
-    const auto count = static_cast<std::uint64_t>(std::ranges::count_if(
-        cpu_.samples,
-        [&](const model::CpuSample& each) { return each.stack != kNone && cut[each.stack]; }));
-    if (count < 20 || count * 100 <= cpu_.samples.size())
-      return;  // a few, or one in a hundred, move nothing
+    const auto has_cut_stack = [&](const model::CpuSample& sample) {
+      return sample.stack != kNone && cut[sample.stack];
+    };
+    const auto count =
+        static_cast<std::uint64_t>(std::ranges::count_if(cpu_.samples, has_cut_stack));
+    // A few, or one in a hundred, change no share that is shown.
+    if (count < 20 || count * 100 <= cpu_.samples.size()) return;
     std::string detail = fmt::format("{} of {} do not reach the thread's start (followed by {}).",
                                      count, base::counted(cpu_.samples.size(), "call chain"),
                                      cpu_.unwinding.empty() ? "unknown means" : cpu_.unwinding);
@@ -558,7 +585,7 @@ class CpuReader {
         }));
   }
   /// A thread's first sample comes when it has used as much of the CPU as lies between two.
-  void tell_short_threads() {
+  void add_short_threads_loss() {
     constexpr double kPart = 0.1, kLeast_ns = 50e6;
     const double sampled =
         static_cast<double>(cpu_.samples.size()) * static_cast<double>(cpu_.interval_ns);
@@ -570,89 +597,6 @@ class CpuReader {
   }
   [[nodiscard]] bool is_cut(std::uint32_t stack) const {
     return cpu_.frames[cpu_.stacks[stack].frame].kind == model::FrameKind::kCut;
-  }
-
-  /// Of a program without ranges every process is told of, also those that loaded nothing. A
-  /// process is written when it is first seen, and once more when it ends.
-  void add_processes() {
-    std::ranges::stable_sort(lives_, [](const model::Process& a, const model::Process& b) {
-      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
-    });
-    std::unordered_map<std::uint32_t, std::size_t> known;
-    for (std::size_t p = 0; p < session_.processes.size(); ++p)
-      known.try_emplace(session_.processes[p].pid, p);
-    for (model::Process& life : lives_) {
-      life.end_ns = std::max(
-          life.start_ns, std::min(life.end_ns, session_.end_ns));  // seen to leave a little later
-      const auto [at, fresh] = known.try_emplace(life.pid, session_.processes.size());
-      if (!fresh) {
-        model::Process& same = session_.processes[at->second];
-        const bool again = life.start_ns > same.end_ns;  // the number was used again
-        if (!again) {
-          same.start_ns = std::min(same.start_ns, life.start_ns);
-          same.end_ns = std::max(same.end_ns, life.end_ns);
-          if (same.parent_pid == 0) same.parent_pid = life.parent_pid;
-          if (same.start_ns == life.start_ns) same.name = life.name;
-          continue;
-        }
-        at->second = session_.processes.size();
-      }
-      session_.processes.push_back(life);
-    }
-  }
-
-  /// Who ran before the window, and is known by its GPU work alone.
-  void name_processes() {
-    std::unordered_map<std::uint32_t, model::Process*> unnamed;
-    for (model::Process& process : session_.processes)
-      if (process.name == 0) unnamed.emplace(process.pid, &process);
-    for (const model::Process& life : lives_) {
-      const auto at = unnamed.find(life.pid);
-      if (at == unnamed.end() || at->second->name != 0) continue;
-      at->second->name = life.name;
-      at->second->parent_pid = life.parent_pid;
-    }
-  }
-
-  /// A pid may have been several images of a program, and a tid several threads: the one that was
-  /// there longest while it was sampled.
-  void link_threads() {
-    std::vector<std::pair<std::int64_t, std::int64_t>> lives(
-        cpu_.threads.size(),
-        {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()});
-    const auto seen = [&](std::uint32_t thread, std::int64_t from, std::int64_t to) {
-      lives[thread] = {std::min(lives[thread].first, from), std::max(lives[thread].second, to)};
-    };
-    for (const model::CpuSample& each : cpu_.samples) seen(each.thread, each.at_ns, each.at_ns);
-    for (const model::CpuCount& each : cpu_.counts) seen(each.thread, each.at_ns, each.at_ns);
-    for (const model::CpuWait& each : cpu_.waits) seen(each.thread, each.start_ns, each.end_ns);
-    std::unordered_multimap<std::uint64_t, std::uint32_t> known;
-    for (std::uint32_t t = 0; t < session_.threads.size(); ++t) {
-      const model::Thread& thread = session_.threads[t];
-      if (thread.process < session_.processes.size())
-        known.emplace(std::uint64_t{session_.processes[thread.process].pid} << 32 | thread.tid, t);
-    }
-    for (std::uint32_t t = 0; t < cpu_.threads.size(); ++t) {
-      model::CpuThread& thread = cpu_.threads[t];
-      std::int64_t best = -1;
-      const auto [from, to] = known.equal_range(std::uint64_t{thread.pid} << 32 | thread.tid);
-      for (auto at = from; at != to; ++at) {
-        const model::Process& process = session_.processes[session_.threads[at->second].process];
-        const std::int64_t common = std::min(lives[t].second, process.end_ns) / 2 -
-                                    std::max(lives[t].first, process.start_ns) / 2;
-        if (common < 0 || common <= best) continue;
-        best = common;
-        thread.thread = at->second;
-      }
-    }
-    // A process that was killed ran on behind its last record.
-    for (const model::CpuSample& each : cpu_.samples) {
-      const std::uint32_t thread = cpu_.threads[each.thread].thread;
-      if (thread == kNone) continue;
-      model::Process& process = session_.processes[session_.threads[thread].process];
-      process.end_ns = std::max(process.end_ns, each.at_ns);
-      session_.end_ns = std::max(session_.end_ns, each.at_ns);
-    }
   }
 
   std::span<const std::byte> file_;

@@ -43,7 +43,7 @@ std::string uuid_text(const std::uint8_t (&uuid)[16], bool mig) {
   return text;
 }
 
-// Chips that their compute capability tells apart; the others need CUPTI's own name for them.
+// Chips that their compute capability distinguishes; the others need CUPTI's own name for them.
 std::string_view chip_of(std::uint32_t major, std::uint32_t minor) {
   static constexpr std::array kChips = {std::tuple{7u, 0u, "GV100"}, std::tuple{8u, 0u, "GA100"},
                                         std::tuple{9u, 0u, "GH100"}, std::tuple{10u, 0u, "GB100"}};
@@ -243,22 +243,25 @@ class GpuReader {
   void take_launch(const GpuRecord& record) {
     const auto launch = record.as<gpu::Launch>();
     const gpu::Type type = launch.head.type;
-    const std::size_t size = type == gpu::Type::kLaunchOf   ? sizeof(gpu::LaunchOf)
-                             : type == gpu::Type::kLaunchIn ? sizeof(gpu::LaunchIn)
-                                                            : sizeof launch;
-    const bool longer = launch.duration_ns == gpu::kUnknownDuration;
-    const bool known = !longer || launch.head.words * 8u > size;
-    const std::uint64_t duration = longer ? record.extension(size, 0) : launch.duration_ns;
-    if (type != gpu::Type::kLaunch) {
-      const auto of = type == gpu::Type::kLaunchOf ? record.as<gpu::LaunchOf>()
-                                                   : gpu::LaunchOf{record.as<gpu::LaunchIn>(), {}};
-      modules_.launched(static_cast<std::uint32_t>(session_.launches.size()), of.in.module,
-                        of.in.same, launch.start_ns, of.made_by);
+    const auto index = static_cast<std::uint32_t>(session_.launches.size());
+    std::size_t size = sizeof launch;
+    if (type == gpu::Type::kLaunchOf) {
+      size = sizeof(gpu::LaunchOf);
+      const auto [in, made_by] = record.as<gpu::LaunchOf>();
+      modules_.launched(index, in.module, in.same, launch.start_ns, made_by);
+    } else if (type == gpu::Type::kLaunchIn) {
+      size = sizeof(gpu::LaunchIn);
+      const auto in = record.as<gpu::LaunchIn>();
+      modules_.launched(index, in.module, in.same, launch.start_ns);
     }
+    const bool has_long_duration = launch.duration_ns == gpu::kUnknownDuration;
+    const bool has_duration = !has_long_duration || launch.head.words * 8u > size;
+    const std::uint64_t duration =
+        has_long_duration ? record.extension(size, 0) : launch.duration_ns;
     const auto& api = apis_[launch.head.small];
     session_.launches.push_back(
         {launch.start_ns,
-         known ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
+         has_duration ? launch.start_ns + static_cast<std::int64_t>(duration) : model::kOpen,
          thread(launch.tid), launch.head.id, api.first, api.second});
   }
   /// Of the call whose record came before it.
@@ -447,8 +450,8 @@ class GpuReader {
                      : std::lower_bound(hint, calls.end(), std::pair{correlation, 0u});
         }
         const bool found = hint != calls.end() && hint->first == correlation;
-        // CUPTI numbers anew where its timeline was off (13.0 on an H200): the latest call before
-        // the work is meant.
+        // CUPTI starts its numbers again after its timeline was off (13.0 on an H200): the latest
+        // call before the work is meant.
         for (auto next = hint; found && ++next != calls.end() && next->first == correlation &&
                                session_.launches[next->second].start_ns <= items[i].start_ns;)
           hint = next;

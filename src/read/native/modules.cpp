@@ -276,75 +276,109 @@ struct ModuleCalls::Chain {
   }
 };
 
+/// Adds the calls of one thread's modules as ranges. A call lasts from its first launch to its
+/// last.
+class ModuleCalls::ThreadCalls {
+ public:
+  ThreadCalls(std::uint32_t thread, std::uint32_t backward_domain,
+              const std::unordered_map<std::uint32_t, Module>& defined, model::Session& session)
+      : thread_(thread),
+        backward_domain_(backward_domain),
+        defined_(defined),
+        session_(session),
+        may_have_begun_(session.is_window()) {}
+
+  /// `program`: the ranges of the program in this thread. `around`: the calls around each of them,
+  /// which are not in it.
+  void add(const std::vector<Step>& steps, OpenRanges program, const CallsAround& around) {
+    for (const Step& step : steps) {
+      const bool is_in_other_ranges = program.move_to(step.start_ns, step.end_ns);
+      const std::uint32_t innermost = program.open().empty() ? model::kNone : program.open().back();
+      chain_.launch(step, defined_);
+      const std::size_t outside = is_backward() ? 0 : around.of(innermost);
+      const std::size_t same = is_in_other_ranges ? outside : std::max(outside, chain_.same);
+      open_.resize(std::min(open_.size(), same - outside));
+      if (is_in_other_ranges) open_.clear();
+      for (const std::uint32_t call : open_)
+        session_.ranges[call].end_ns = std::max(session_.ranges[call].end_ns, step.end_ns);
+      for (std::size_t level = same; level < chain_.modules.size(); ++level)
+        begin_call(level, step, innermost);
+      may_have_begun_ = may_have_begun_ && chain_.modules.empty();
+    }
+  }
+
+ private:
+  [[nodiscard]] bool is_backward() const {
+    return !chain_.modules.empty() && defined_.at(chain_.modules.front()).backward;
+  }
+
+  [[nodiscard]] model::StringId name_of(const Module& module, std::size_t level) const {
+    if (module.later == 0) return module.name;
+    if (chain_.calls[level] > 1) return module.later;
+    if (may_have_begun_) return either(session_.strings, module.name, module.later);
+    return module.name;
+  }
+
+  void begin_call(std::size_t level, const Step& step, std::uint32_t innermost) {
+    const Module& module = defined_.at(chain_.modules[level]);
+    const model::StringId name = name_of(module, level);
+    const bool is_in_function = !open_.empty() && defined_.at(chain_.modules[level - 1]).later != 0;
+    if (is_in_function && session_.ranges[open_.back()].name == name) {
+      open_.push_back(open_.back());  // the step is a function of the same name
+      return;
+    }
+    model::Range call;
+    call.start_ns = step.start_ns;
+    call.end_ns = step.end_ns;
+    call.name = name;
+    call.thread = thread_;
+    if (module.backward)
+      call.domain = backward_domain_;
+    else if (innermost != model::kNone)
+      call.domain = session_.ranges[innermost].domain;
+    call.module = true;
+    open_.push_back(static_cast<std::uint32_t>(session_.ranges.size()));
+    session_.ranges.push_back(call);
+  }
+
+  const std::uint32_t thread_;
+  const std::uint32_t backward_domain_;
+  const std::unordered_map<std::uint32_t, Module>& defined_;
+  model::Session& session_;
+  Chain chain_;
+  /// Ranges of the calls that the last launch was in, without those around the innermost range of
+  /// the program.
+  std::vector<std::uint32_t> open_;
+  /// Calls of a window's first launch may have begun before the window: then it is unknown which
+  /// step of a function they are in.
+  bool may_have_begun_;
+};
+
 void ModuleCalls::place(Steps threads, bool inner_only, model::Session& session) const {
   const std::uint32_t backward_domain =
       modules_.contains(kBackwardRoot) ? model::module_domain(session, true) : model::kNone;
-  std::vector<bool> library;  // domains
+  std::vector<bool> is_library;  // by domain
   for (const model::Domain& domain : session.domains)
-    library.push_back(model::is_library_domain(session.strings.view(domain.name)));
-  auto inside_calls =
-      OpenRanges::of(session, threads, [&](std::uint32_t domain) { return library[domain]; });
-  for (auto& [number, program] :
-       OpenRanges::of(session, threads, [&](std::uint32_t d) { return !library[d]; })) {
-    std::vector<Step>& steps = threads[number];
+    is_library.push_back(model::is_library_domain(session.strings.view(domain.name)));
+  auto library =
+      OpenRanges::of(session, threads, [&](std::uint32_t domain) { return is_library[domain]; });
+  auto programs =
+      OpenRanges::of(session, threads, [&](std::uint32_t domain) { return !is_library[domain]; });
+  for (auto& [thread, program] : programs) {
+    std::vector<Step>& steps = threads[thread];
     std::ranges::stable_sort(steps, {}, &Step::start_ns);
-    widen(steps, inside_calls.at(number), session);
+    widen(steps, library.at(thread), session);
     CallsAround around;
     if (inner_only) {
       Chain chain;
-      OpenRanges open = program;
+      OpenRanges ranges = program;
       for (const Step& step : steps) {
-        open.move_to(step.start_ns, step.end_ns);
+        ranges.move_to(step.start_ns, step.end_ns);
         chain.launch(step, modules_);
-        around.launch(open.open(), chain.same);
+        around.launch(ranges.open(), chain.same);
       }
     }
-    Chain chain;
-    std::vector<std::uint32_t> calls;  // their ranges, without those around the innermost range
-    // Calls of a window's first launch may have begun before the window: then it is unknown which
-    // step of a function they are in.
-    bool may_have_begun = session.is_window();
-    for (const Step& step : steps) {
-      const bool between = program.move_to(step.start_ns, step.end_ns);
-      const std::uint32_t inside = program.open().empty() ? model::kNone : program.open().back();
-      chain.launch(step, modules_);
-      const std::vector<std::uint32_t>& modules = chain.modules;
-      const bool backward = !modules.empty() && modules_.at(modules.front()).backward;
-      const std::size_t outside = backward ? 0 : around.of(inside);
-      const std::size_t same = between ? outside : std::max(outside, chain.same);
-      calls.resize(std::min(calls.size(), same - outside));
-      if (between) calls.clear();
-      for (const std::uint32_t call : calls)
-        session.ranges[call].end_ns = std::max(session.ranges[call].end_ns, step.end_ns);
-      for (std::size_t i = same; i < modules.size(); ++i) {
-        const Module& module = modules_.at(modules[i]);
-        model::StringId name = module.name;
-        if (module.later != 0) {
-          if (chain.calls[i] > 1)
-            name = module.later;
-          else if (may_have_begun)
-            name = either(session.strings, module.name, module.later);
-        }
-        if (!calls.empty() && modules_.at(modules[i - 1]).later != 0 &&
-            session.ranges[calls.back()].name == name) {
-          calls.push_back(calls.back());  // the step is a function of the same name
-          continue;
-        }
-        model::Range call;
-        call.start_ns = step.start_ns;
-        call.end_ns = step.end_ns;
-        call.name = name;
-        call.thread = number;
-        if (module.backward)
-          call.domain = backward_domain;
-        else if (inside != model::kNone)
-          call.domain = session.ranges[inside].domain;
-        call.module = true;
-        calls.push_back(static_cast<std::uint32_t>(session.ranges.size()));
-        session.ranges.push_back(call);
-      }
-      may_have_begun = may_have_begun && modules.empty();
-    }
+    ThreadCalls(thread, backward_domain, modules_, session).add(steps, program, around);
   }
 }
 

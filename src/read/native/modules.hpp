@@ -70,6 +70,7 @@ class ModuleCalls {
     bool backward = false;  ///< in the domain of modules
   };
   struct Chain;
+  class ThreadCalls;
   struct Launched {
     std::uint32_t launch, module, same;
     std::int64_t start_ns;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -51,53 +52,82 @@ struct Chain {
   bool unread = false;           ///< some were not
 };
 
-/// Of each stack.
-std::vector<Chain> chains_of(const PythonRegions& wanted, const wire::Functions& functions,
-                             model::Session& session, ModuleCalls& calls) {
-  const model::CpuProfile& cpu = session.cpu;
-  std::vector<Meaning> meanings(cpu.frames.size());
-  for (std::size_t f = 0; f < cpu.frames.size(); ++f)
-    if (cpu.frames[f].kind == model::FrameKind::kPython)
-      meanings[f] = meaning_of(cpu.frames[f], functions, session);
-  std::map<std::tuple<std::uint32_t, model::StringId, bool>, std::uint32_t> numbers;
-  std::vector<Chain> chains(cpu.stacks.size());
-  for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {  // parents come first
-    Chain& chain = chains[s];
-    if (cpu.stacks[s].parent != kNone) chain = chains[cpu.stacks[s].parent];
-    const model::CpuFrame& frame = cpu.frames[cpu.stacks[s].frame];
-    if (frame.kind != model::FrameKind::kPython) continue;
-    (frame.file == 0 && session.strings.view(frame.name) == model::kNotRead ? chain.unread
-                                                                            : chain.python) = true;
-    const auto enter = [&](model::StringId name, bool function) {
-      chain.function = function ? name : 0;
-      if (chain.levels == wanted.levels) return;
-      const auto [at, fresh] = numbers.try_emplace({chain.number, name, function},
-                                                   static_cast<std::uint32_t>(numbers.size() + 1));
-      if (fresh)
-        calls.define(at->second, chain.number, "", session.strings.view(name), function, session);
-      chain.number = at->second;
-      ++chain.levels;
-    };
-    const Meaning& meaning = meanings[cpu.stacks[s].frame];
+/// Finds the chain of each stack, and defines its functions and modules in ModuleCalls.
+class ChainBuilder {
+ public:
+  ChainBuilder(std::uint32_t max_levels, const wire::Functions& functions, model::Session& session,
+               ModuleCalls& calls)
+      : max_levels_(max_levels), functions_(functions), session_(session), calls_(calls) {}
+
+  std::vector<Chain> build() {
+    const model::CpuProfile& cpu = session_.cpu;
+    std::vector<Meaning> meanings(cpu.frames.size());
+    for (std::size_t f = 0; f < cpu.frames.size(); ++f)
+      if (cpu.frames[f].kind == model::FrameKind::kPython)
+        meanings[f] = meaning_of(cpu.frames[f], functions_, session_);
+    std::vector<Chain> chains(cpu.stacks.size());
+    for (std::size_t s = 0; s < cpu.stacks.size(); ++s) {  // parents come first
+      const model::CpuStack& stack = cpu.stacks[s];
+      if (stack.parent != kNone) chains[s] = chains[stack.parent];
+      const model::CpuFrame& frame = cpu.frames[stack.frame];
+      if (frame.kind == model::FrameKind::kPython) extend(chains[s], frame, meanings[stack.frame]);
+    }
+    return chains;
+  }
+
+ private:
+  void extend(Chain& chain, const model::CpuFrame& frame, const Meaning& meaning) {
+    const bool is_unread = frame.file == 0 && session_.strings.view(frame.name) == model::kNotRead;
+    if (is_unread)
+      chain.unread = true;
+    else
+      chain.python = true;
     chain.calling |= meaning.calls_module;
     if (chain.calling && meaning.forward_of != 0) {
       chain.calling = false;
-      enter(meaning.forward_of, false);
+      enter(chain, meaning.forward_of, false);
     }
-    if (meaning.function == 0) continue;
-    const std::string own(session.strings.view(frame.name));
-    std::string_view shown = functions.name_of(meaning.function, own.c_str());
+    if (meaning.function == 0) return;
+    const auto function = function_name(frame, meaning);
+    const bool is_recursion = function == chain.function;  // one that calls itself is one call
+    if (function && !is_recursion) enter(chain, *function, true);
+  }
+
+  /// Nothing where its steps have names of their own ("prefill|decode step"): samples do not
+  /// distinguish one step from the next.
+  [[nodiscard]] std::optional<model::StringId> function_name(const model::CpuFrame& frame,
+                                                             const Meaning& meaning) {
+    const std::string python_name(session_.strings.view(frame.name));
+    std::string_view name = functions_.name_of(meaning.function, python_name.c_str());
     std::size_t argument = 0;
     const char* attribute = nullptr;
-    if (functions.by_argument(meaning.function, argument, attribute))
-      shown = shown.substr(0, shown.find('|'));
-    if (shown.find('|') != std::string_view::npos)
-      continue;  // samples do not tell one step from the next
-    const model::StringId name = session.strings.intern(shown);
-    if (name != chain.function) enter(name, true);  // one that calls itself is one call
+    if (functions_.by_argument(meaning.function, argument, attribute))
+      name = name.substr(0, name.find('|'));
+    const bool has_steps = name.find('|') != std::string_view::npos;
+    if (has_steps) return std::nullopt;
+    return session_.strings.intern(name);
   }
-  return chains;
-}
+
+  void enter(Chain& chain, model::StringId name, bool is_function) {
+    chain.function = is_function ? name : 0;
+    if (chain.levels == max_levels_) return;
+    const auto next_number = static_cast<std::uint32_t>(numbers_.size() + 1);
+    const auto [entry, is_new] =
+        numbers_.try_emplace({chain.number, name, is_function}, next_number);
+    const std::uint32_t number = entry->second;
+    if (is_new)
+      calls_.define(number, chain.number, "", session_.strings.view(name), is_function, session_);
+    chain.number = number;
+    ++chain.levels;
+  }
+
+  const std::uint32_t max_levels_;
+  const wire::Functions& functions_;
+  model::Session& session_;
+  ModuleCalls& calls_;
+  /// Of a chain: the chain around it, its name, and whether that is a function's.
+  std::map<std::tuple<std::uint32_t, model::StringId, bool>, std::uint32_t> numbers_;
+};
 
 /// The session's thread; kNone where not even its process is known.
 std::uint32_t thread_of(model::CpuThread& thread, std::int64_t at_ns, model::Session& session) {
@@ -113,23 +143,64 @@ std::uint32_t thread_of(model::CpuThread& thread, std::int64_t at_ns, model::Ses
   return thread.thread;
 }
 
-/// Each covers the time halfway to the next, at most `half_ns`, and for none beyond what `borders`
-/// has on a side.
+/// Extends each step to halfway to the next one, by `half_ns` at most, and never beyond one of
+/// `borders`.
 void widen(std::vector<ModuleCalls::Step>& steps, std::int64_t half_ns,
            std::vector<std::int64_t>& borders) {
   std::sort(borders.begin(), borders.end());
-  std::int64_t before = steps.front().start_ns - 2 * half_ns;
+  std::int64_t previous_end = steps.front().start_ns - 2 * half_ns;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     auto& [start, end, module, same] = steps[i];
-    const std::int64_t after = i + 1 < steps.size() ? steps[i + 1].start_ns : end + 2 * half_ns;
-    const auto above = std::lower_bound(borders.begin(), borders.end(), end);
-    const auto below = std::upper_bound(borders.begin(), borders.end(), start);
-    start = std::max(start - half_ns, std::midpoint(before, start));
-    if (below != borders.begin()) start = std::max(start, *std::prev(below));
-    before = end;
-    end = std::max(start, std::min(end + half_ns, std::midpoint(end, after)));
-    if (above != borders.end()) end = std::min(end, *above);
+    const std::int64_t next_start =
+        i + 1 < steps.size() ? steps[i + 1].start_ns : end + 2 * half_ns;
+    const auto border_after = std::lower_bound(borders.begin(), borders.end(), end);
+    const auto first_above = std::upper_bound(borders.begin(), borders.end(), start);
+    start = std::max(start - half_ns, std::midpoint(previous_end, start));
+    if (first_above != borders.begin()) start = std::max(start, *std::prev(first_above));
+    previous_end = end;
+    end = std::max(start, std::min(end + half_ns, std::midpoint(end, next_start)));
+    if (border_after != borders.end()) end = std::min(end, *border_after);
   }
+}
+
+/// The samples and waits of each thread that was in a function or module, by the session's threads.
+ModuleCalls::Steps steps_of(const std::vector<Chain>& chains, model::Session& session) {
+  constexpr std::uint32_t kAllLevels = 64;
+  model::CpuProfile& cpu = session.cpu;
+  std::vector<std::vector<ModuleCalls::Step>> steps(cpu.threads.size());
+  std::vector<bool> has_chain(cpu.threads.size());
+  const auto add = [&](std::uint32_t thread, std::uint32_t stack, std::int64_t start_ns,
+                       std::int64_t end_ns) {
+    const bool is_known = stack != kNone && chains[stack].python && !chains[stack].unread;
+    if (!is_known) return;
+    steps[thread].push_back({start_ns, end_ns, chains[stack].number, kAllLevels});
+    if (chains[stack].number != 0) has_chain[thread] = true;
+  };
+  for (const model::CpuSample& sample : cpu.samples)
+    add(sample.thread, sample.stack, sample.at_ns, sample.at_ns);
+  for (const model::CpuWait& wait : cpu.waits)
+    add(wait.thread, wait.stack, wait.start_ns, wait.end_ns);
+  ModuleCalls::Steps by_thread;
+  for (std::uint32_t t = 0; t < steps.size(); ++t) {
+    if (!has_chain[t]) continue;
+    std::ranges::stable_sort(steps[t], {}, &ModuleCalls::Step::start_ns);
+    const std::uint32_t thread = thread_of(cpu.threads[t], steps[t].front().start_ns, session);
+    if (thread != kNone) by_thread[thread] = std::move(steps[t]);
+  }
+  return by_thread;
+}
+
+void widen_within_ranges(ModuleCalls::Steps& by_thread, const model::Session& session) {
+  std::map<std::uint32_t, std::vector<std::int64_t>> borders;
+  for (const auto& [thread, steps] : by_thread) borders[thread] = {session.begin_ns};
+  for (const model::Range& range : session.ranges) {
+    const auto thread_borders = borders.find(range.thread);
+    if (thread_borders == borders.end() || range.kind != model::RangeKind::kPushPop) continue;
+    thread_borders->second.push_back(range.start_ns);
+    thread_borders->second.push_back(range.end_ns);
+  }
+  for (auto& [thread, steps] : by_thread)
+    widen(steps, session.cpu.interval_ns / 2, borders[thread]);
 }
 
 }  // namespace
@@ -145,46 +216,21 @@ void PythonRegions::take(std::string_view key, std::string_view value) {
 
 void add_sampled_calls(PythonRegions wanted, model::Session& session) {
   if (!wanted.wanted || !session.launches.empty()) return;
-  model::CpuProfile& cpu = session.cpu;
   wire::Functions functions;
   functions.choose(wanted.phases.data(), wanted.functions.data());
   ModuleCalls calls;
-  const std::vector<Chain> chains = chains_of(wanted, functions, session, calls);
-  std::vector<std::vector<ModuleCalls::Step>> steps(cpu.threads.size());
-  std::vector<char> inside(cpu.threads.size());
-  const auto add = [&](std::uint32_t thread, std::uint32_t stack, std::int64_t start_ns,
-                       std::int64_t end_ns) {
-    if (stack == kNone || !chains[stack].python || chains[stack].unread) return;  // nobody knows
-    steps[thread].push_back({start_ns, end_ns, chains[stack].number, 64});
-    inside[thread] |= static_cast<char>(chains[stack].number != 0);
-  };
-  for (const model::CpuSample& each : cpu.samples)
-    add(each.thread, each.stack, each.at_ns, each.at_ns);
-  for (const model::CpuWait& each : cpu.waits)
-    add(each.thread, each.stack, each.start_ns, each.end_ns);
-  ModuleCalls::Steps by_thread;
-  for (std::uint32_t t = 0; t < steps.size(); ++t) {
-    if (inside[t] == 0) continue;
-    std::stable_sort(steps[t].begin(), steps[t].end(),
-                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-    const std::uint32_t thread = thread_of(cpu.threads[t], steps[t].front().start_ns, session);
-    if (thread != kNone) by_thread[thread] = std::move(steps[t]);
-  }
-  std::map<std::uint32_t, std::vector<std::int64_t>> borders;
-  for (const auto& [thread, of] : by_thread) borders[thread] = {session.begin_ns};
-  for (const model::Range& range : session.ranges)
-    if (const auto of = borders.find(range.thread);
-        of != borders.end() && range.kind == model::RangeKind::kPushPop)
-      of->second.insert(of->second.end(), {range.start_ns, range.end_ns});
-  for (auto& [thread, of] : by_thread) widen(of, cpu.interval_ns / 2, borders[thread]);
-  const std::size_t before = session.ranges.size();
-  calls.place(std::move(by_thread), false, session);
-  if (session.ranges.size() > before)
-    session.losses.push_back(
-        {"sampled_regions", session.ranges.size() - before,
-         "Python functions and modules are regions built from CPU samples, one per " +
-             base::format_ns(static_cast<double>(cpu.interval_ns)) +
-             " of CPU time: their times are estimates, and their calls are not counted."});
+  const std::vector<Chain> chains =
+      ChainBuilder(static_cast<std::uint32_t>(wanted.levels), functions, session, calls).build();
+  ModuleCalls::Steps steps = steps_of(chains, session);
+  widen_within_ranges(steps, session);
+  const std::size_t ranges_before = session.ranges.size();
+  calls.place(std::move(steps), false, session);
+  const std::size_t added = session.ranges.size() - ranges_before;
+  if (added == 0) return;
+  std::string detail = "Python functions and modules are regions built from CPU samples, one per ";
+  detail += base::format_ns(static_cast<double>(session.cpu.interval_ns));
+  detail += " of CPU time: their times are estimates, and their calls are not counted.";
+  session.losses.push_back({"sampled_regions", added, std::move(detail)});
 }
 
 }  // namespace rangescope::read::native

@@ -1,11 +1,11 @@
-// Calls of Python's functions and of torch.nn.Modules as ranges, told by CPU samples alone: for a
+// Calls of Python's functions and of torch.nn.Modules as ranges, from CPU samples alone: for a
 // program that launches nothing on a GPU, as those of modules.hpp are for one that does.
 //
-// A call is what follows each other on a thread in the same chain of functions and modules, samples
-// and waits: from half an interval before the first to half an interval after the last, never
-// across a begin or end of a range of the program. Two calls between which no sample came are one.
-// A module has no path here, for chains name functions, no objects: it is called by the class whose
-// `forward` it runs, which CPython 3.11 and later name.
+// A call is a sequence of samples and waits of a thread in the same chain of functions and modules.
+// It lasts from half an interval before the first to half an interval after the last, and never
+// across the start or end of a range of the program. Two calls without a sample between them are
+// one. A module has no path here, because call chains name functions, not objects: it has the name
+// of the class whose `forward` it runs, which CPython 3.11 and later report.
 //
 // Linear in stacks and samples, and 0.2 us a pattern and function of Python.
 #pragma once

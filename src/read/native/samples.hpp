@@ -1,4 +1,4 @@
-// Streams of samples beside a native capture (format: wire/samples.hpp) into Session::samples.
+// Streams of samples next to a native capture (format: wire/samples.hpp) into Session::samples.
 #pragma once
 
 #include <cstddef>
