@@ -11,8 +11,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::size_t kMostEntry = 64 * 1024;  // nobody names a range longer than that,
-constexpr int kMostQuotes = 64;  // or with more quotes: bounds the work on damaged cells
+// Longer than any range's name, and more quotes: they bound the work on damaged cells.
+constexpr std::size_t kMostEntry = 64 * 1024;
+constexpr int kMostQuotes = 64;
 constexpr std::string_view kDefault = "<default domain>";
 constexpr std::array kPayloads{"none"sv,  "Uint64"sv, "Int64"sv, "Double"sv,        "Uint32"sv,
                                "Int32"sv, "Float"sv,  "Json"sv,  "JsonRegistered"sv};

@@ -85,14 +85,16 @@ class CsvSession {
   CsvSession(std::string_view text, std::string path, const Options& options)
       : text_(text), path_(std::move(path)), options_(options) {}
 
+  [[nodiscard]] const char* page_name() const {
+    if (kind_ == Kind::kRaw) return "raw";
+    return kind_ == Kind::kDetails ? "details" : "summary";
+  }
+
   base::Result<model::Session> read() {
     TRY(find_header());
     TRY(choose_point());
-    session_.sources.push_back({path_, "ncu-csv", "Nsight Compute",
-                                kind_ == Kind::kRaw       ? "raw"
-                                : kind_ == Kind::kDetails ? "details"
-                                                          : "summary",
-                                model::Maker::kNcu});
+    session_.sources.push_back(
+        {path_, "ncu-csv", "Nsight Compute", page_name(), model::Maker::kNcu});
     session_.clock.kind = "none: ncu's CSV has no timeline";
     std::size_t offset = body_;
     std::uint64_t line = body_line_;
@@ -626,8 +628,8 @@ static bool sniff(std::span<const std::byte> head, const std::filesystem::path& 
   if (has_header(text)) return true;
   // a program's output may precede it; a file with NUL bytes is no text
   if (text.find('\0') != std::string_view::npos || text.size() < 4096) return false;
-  const auto more = base::read_head(path, kSniffed);
-  return more && has_header(*more);
+  const auto log = base::read_head(path, kSniffed);
+  return log && has_header(*log);
 }
 
 base::Result<model::Session> read_text(std::string_view text, const std::string& path,

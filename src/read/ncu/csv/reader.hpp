@@ -12,7 +12,7 @@
 //
 // All cells are quoted; a quote inside is doubled. NVTX cells hold names as the program gave them,
 // so they may hold colons and quotes: they are split at the known words for types, from behind
-// (nvtx_cell.hpp). Numbers follow the locale of whoever ran ncu: separators are learned from the
+// (nvtx_cell.hpp). Numbers follow the locale that ncu ran in: separators are learned from the
 // whole file (read/number.hpp), and a file that can be read in two ways is refused. Units are read
 // with every value, since ncu scales row by row. Bytes need not be UTF-8.
 #pragma once

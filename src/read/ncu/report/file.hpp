@@ -117,7 +117,7 @@ class File {
     return id < strings_.size() ? strings_[id] : std::string_view{};
   }
 
-  /// A pass over the file has come to `offset`: gives the memory of mapped bytes before it back to
+  /// A pass over the file has reached `offset`: gives the memory of mapped bytes before it back to
   /// the system; they are read again from the page cache when needed. So a pass never holds more of
   /// the file than kKeep. No effect on compressed or parsed reports.
   void passed(std::uint64_t offset) const;

@@ -29,8 +29,8 @@ namespace {
 // How a report was collected, from the ncu command line that it records: replay mode, NVTX filters,
 // clock and cache control.
 //
-// The recorded line is words joined by blanks, without quotes: a filter with blanks in it cannot be
-// told from two words. Then no filter matches, and the innermost open range is taken for it.
+// The recorded line is words joined by blanks, without quotes: a filter with blanks in it looks like
+// two words. Then no filter matches, and the innermost open range is taken for it.
 
 /// The NVTX range that a range result measured; exactly one of the two is set.
 struct OwnRange {
@@ -293,28 +293,56 @@ class Builder {
     return metric;
   }
 
+  static model::MeasuredScope scope_of(ResultKind kind) {
+    switch (kind) {
+      case ResultKind::kRange: return model::MeasuredScope::kRange;
+      case ResultKind::kCommandList: return model::MeasuredScope::kCommandList;
+      case ResultKind::kGraph: return model::MeasuredScope::kGraph;
+      case ResultKind::kKernel: break;
+    }
+    return model::MeasuredScope::kKernel;
+  }
+
   void add(const Result& result) {
     model::Measurement measurement;
-    switch (result.kind) {
-      case ResultKind::kKernel: measurement.scope = model::MeasuredScope::kKernel; break;
-      case ResultKind::kRange: measurement.scope = model::MeasuredScope::kRange; break;
-      case ResultKind::kCommandList: measurement.scope = model::MeasuredScope::kCommandList; break;
-      case ResultKind::kGraph: measurement.scope = model::MeasuredScope::kGraph; break;
-    }
+    measurement.scope = scope_of(result.kind);
     measurement.process = result.process;
     measurement.thread =
         index_.threads.of({result.process, static_cast<std::uint32_t>(result.thread)});
     model::KernelShape shape;
     if (result.grid) shape.grid = *result.grid;
     if (result.block) shape.block = *result.block;
-    std::uint32_t device_id = 0;
+    const std::uint32_t ordinal = add_metrics(result, measurement, shape);
+    for (std::uint32_t i = 0; i < session_.devices.size(); ++i)
+      if (session_.devices[i].process == result.process && session_.devices[i].ordinal == ordinal)
+        measurement.device = i;
+    const bool is_kernel = result.kind == ResultKind::kKernel;
+    const bool is_named_list = result.kind == ResultKind::kCommandList && !result.demangled.empty();
+    if (is_kernel || is_named_list) measurement.kernel_name = kernel_name(result);
+    if (is_kernel) measurement.shape = index_.shapes.of(shape);
+    if (result.stream) {
+      const auto context = static_cast<std::uint32_t>(result.context.value_or(0));
+      const auto stream = static_cast<std::uint32_t>(*result.stream);
+      measurement.stream = index_.streams.of({result.process, measurement.device, context, stream});
+    }
+    measurement.note = capture_.note;
+    if (result.nvtx) open_ranges(result, measurement);
+    count(measurement);
+    session_.measurements.push_back(std::move(measurement));
+  }
+
+  /// Adds the values of metrics, and sets what metrics tell of the launch. Returns the ordinal of
+  /// the device.
+  std::uint32_t add_metrics(const Result& result, model::Measurement& measurement,
+                            model::KernelShape& shape) {
+    std::uint32_t ordinal = 0;
     measurement.values.reserve(result.metrics.size());
     for (const MetricEntry& entry : result.metrics) {
       if (!entry.value.is_number()) continue;
-      const Metric& known = metric(entry.name);
+      const Metric& definition = metric(entry.name);
       const auto small = static_cast<std::uint32_t>(entry.value.integer);
-      switch (known.role) {
-        case kDevice: device_id = small; break;
+      switch (definition.role) {
+        case kDevice: ordinal = small; break;
         case kPasses: measurement.passes = std::max(1u, small); break;
         case kRegisters: shape.registers_per_thread = small; break;
         case kStatic: shape.static_shared_bytes = small; break;
@@ -324,45 +352,28 @@ class Builder {
         case kClusterZ: shape.cluster[2] = small; break;
         default: break;
       }
-      const double value = entry.value.as_double() * known.factor;
-      if (known.index == kNone) continue;
+      const double value = entry.value.as_double() * definition.factor;
+      if (definition.index == kNone) continue;
       if (!std::isfinite(value)) {
         if (no_numbers_++ == 0) first_no_number_ = file_.string(entry.name);
         continue;
       }
       // Reports of 2025 with PM sampling hold some metrics twice; ncu shows the last one.
-      Given& given = given_[known.index];
+      Given& given = given_[definition.index];
       if (given.measurement == session_.measurements.size()) {
-        measurement.values[given.at].value = value;
+        measurement.values[given.position].value = value;
         continue;
       }
       given = {session_.measurements.size(), measurement.values.size()};
-      measurement.values.push_back({known.index, value});
+      measurement.values.push_back({definition.index, value});
     }
-    for (std::uint32_t i = 0; i < session_.devices.size(); ++i)
-      if (session_.devices[i].process == result.process && session_.devices[i].ordinal == device_id)
-        measurement.device = i;
-    if (result.kind == ResultKind::kKernel) {
-      measurement.kernel_name = kernel_name(result);
-      measurement.shape = index_.shapes.of(shape);
-    } else if (result.kind == ResultKind::kCommandList && !result.demangled.empty()) {
-      measurement.kernel_name = kernel_name(result);
-    }
-    if (result.stream)
-      measurement.stream =
-          index_.streams.of({result.process, measurement.device,
-                             static_cast<std::uint32_t>(result.context.value_or(0)),
-                             static_cast<std::uint32_t>(*result.stream)});
-    measurement.note = capture_.note;
-    if (result.nvtx) open_ranges(result, measurement);
-    count(measurement);
-    session_.measurements.push_back(std::move(measurement));
+    return ordinal;
   }
 
   std::uint32_t kernel_name(const Result& result) {
-    return index_.kernel_names.of(
-        {text(result.demangled.empty() ? result.function : result.demangled),
-         text(result.function.empty() ? result.demangled : result.function), text(result.mangled)});
+    const auto& demangled = result.demangled.empty() ? result.function : result.demangled;
+    const auto& function = result.function.empty() ? result.demangled : result.function;
+    return index_.kernel_names.of({text(demangled), text(function), text(result.mangled)});
   }
 
   model::OpenRange open_range(const NvtxState& state, const NvtxRange& range, model::RangeKind kind,
@@ -375,66 +386,67 @@ class Builder {
             kind, instance + 1, inherited};
   }
 
+  /// The thread whose stack a result is in: the launching thread; where that has no stack, the only
+  /// other thread that has one (a backward pass).
+  static const NvtxThread* thread_with_stack(const NvtxState& state, std::uint64_t launching) {
+    const NvtxThread* first = nullptr;
+    std::size_t others = 0;
+    for (const NvtxThread& thread : state.threads) {
+      if (thread.stack.empty()) continue;
+      if (thread.tid == launching) return &thread;
+      if (others == 0) first = &thread;
+      ++others;
+    }
+    return others > 1 ? nullptr : first;
+  }
+
   void open_ranges(const Result& result, model::Measurement& measurement) {
     const NvtxState& state = *result.nvtx;
-    const std::optional<OwnRange> own =
-        result.kind == ResultKind::kRange ? capture_.own_range(state, result.thread) : std::nullopt;
-    if (result.kind == ResultKind::kRange && !own) {
-      measurement.note += measurement.note.empty() ? "" : "; ";
+    if (result.kind == ResultKind::kRange) {
+      if (const auto measured = capture_.own_range(state, result.thread))
+        return open_measured_range(result, *measured, measurement);
+      if (!measurement.note.empty()) measurement.note += "; ";
       measurement.note +=
           "the range is not an NVTX range: it is delimited by profiler start and stop, or its "
           "filter is not recorded";
       return;
     }
-    // the launching thread's own stacks; where it has none, those of the only other thread that has
-    // any (a backward pass)
-    const NvtxThread* from = nullptr;
-    std::size_t others = 0;
-    for (const NvtxThread& thread : state.threads) {
-      if (thread.stack.empty()) continue;
-      if (thread.tid == result.thread) {
-        from = &thread;
-        others = 0;
-        break;
-      }
-      if (++others == 1) from = &thread;
+    if (const NvtxThread* thread = thread_with_stack(state, result.thread)) {
+      const bool is_inherited = thread->tid != result.thread;
+      for (const NvtxRange& range : thread->stack)
+        measurement.ranges.push_back(
+            open_range(state, range, model::RangeKind::kPushPop, is_inherited));
     }
-    if (own && own->thread != nullptr)
-      from = own->thread, others = from->tid == result.thread ? 0 : 1;
-    if (others > 1) from = nullptr;
-    const auto add_start_end = [&](const NvtxRange* skipped) {
-      for (const NvtxRange& range : state.start_end) {
-        if (&range != skipped)
+    for (const NvtxRange& range : state.start_end)
+      measurement.ranges.push_back(open_range(state, range, model::RangeKind::kStartEnd, false));
+  }
+
+  /// The result is that of a range: this one last, without those above it, and those of other
+  /// domains before.
+  void open_measured_range(const Result& result, const OwnRange& measured,
+                           model::Measurement& measurement) {
+    const NvtxState& state = *result.nvtx;
+    for (const NvtxRange& range : state.start_end)
+      if (&range != measured.start_end)
+        measurement.ranges.push_back(open_range(state, range, model::RangeKind::kStartEnd, false));
+    const NvtxThread* thread = measured.thread;
+    if (thread == nullptr) thread = thread_with_stack(state, result.thread);
+    if (thread != nullptr) {
+      const bool is_inherited = thread->tid != result.thread;
+      for (const bool in_its_domain : {false, true}) {
+        for (const NvtxRange& range : thread->stack) {
+          const bool has_its_domain =
+              measured.push_pop != nullptr && range.domain == measured.push_pop->domain;
+          const bool is_above = has_its_domain && &range > measured.push_pop;
+          if (has_its_domain != in_its_domain || is_above) continue;
           measurement.ranges.push_back(
-              open_range(state, range, model::RangeKind::kStartEnd, false));
-      }
-    };
-    if (!own) {
-      if (from != nullptr) {
-        for (const NvtxRange& range : from->stack) {
-          measurement.ranges.push_back(
-              open_range(state, range, model::RangeKind::kPushPop, from->tid != result.thread));
-        }
-      }
-      add_start_end(nullptr);
-      return;
-    }
-    // a range result: its own range last, nothing above it, other domains before
-    add_start_end(own->start_end);
-    if (from != nullptr) {
-      for (const bool own_domain : {false, true}) {
-        for (const NvtxRange& range : from->stack) {
-          const bool mine = own->push_pop != nullptr && range.domain == own->push_pop->domain;
-          if (mine != own_domain) continue;
-          if (mine && &range > own->push_pop) continue;
-          measurement.ranges.push_back(
-              open_range(state, range, model::RangeKind::kPushPop, from->tid != result.thread));
+              open_range(state, range, model::RangeKind::kPushPop, is_inherited));
         }
       }
     }
-    if (own->start_end != nullptr)
+    if (measured.start_end != nullptr)
       measurement.ranges.push_back(
-          open_range(state, *own->start_end, model::RangeKind::kStartEnd, false));
+          open_range(state, *measured.start_end, model::RangeKind::kStartEnd, false));
   }
 
   /// Position within its occurrence and number of the occurrence of its path, both among the
@@ -465,7 +477,8 @@ class Builder {
   Index index_{session_};
   std::vector<Metric> metrics_;
   struct Given {
-    std::size_t measurement, at;  // the last one that had it, and where
+    std::size_t measurement;  // the last one with a value of the metric
+    std::size_t position;     // in its values
   };
   std::vector<Given> given_;      // by metric of the session
   std::uint64_t no_numbers_ = 0;  ///< values that are NaN or infinite
