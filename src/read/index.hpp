@@ -1,8 +1,8 @@
-// The processes, threads, streams ... of a session by what tells them apart.
+// The processes, threads, streams ... of a session by what distinguishes them.
 //
 // A recording names these by numbers of its own, many million times; the session has each of them
-// once. O(1) a lookup. What the session holds already is found too, whoever put it there, by the
-// key that it had when it was first looked at.
+// once. O(1) a lookup. Entries that the session already had are found too, by the key that they had
+// at the first lookup.
 #pragma once
 
 #include <array>
@@ -79,7 +79,7 @@ struct Index {
         shapes(session.kernel_shapes) {}
 
   std::uint32_t domain(std::string_view name) { return domains.of({strings.intern(name)}); }
-  /// Of a kernel whose mangled name nobody gives.
+  /// Of a kernel whose mangled name is unknown.
   std::uint32_t kernel_name(std::string_view demangled) {
     const model::StringId name = strings.intern(demangled);
     const auto [at, fresh] = plain_.try_emplace(name, 0);

@@ -109,8 +109,8 @@ std::optional<double> parse_number(std::string_view cell, Point point) {
 std::optional<std::string> plain_number(std::string_view cell, Point point) {
   const auto number = essence(cell);
   if (!number) return std::nullopt;
-  const char decimal = point == Point::kComma ? ',' : '.',
-             thousands = point == Point::kComma ? '.' : ',';
+  char decimal = '.', thousands = ',';
+  if (point == Point::kComma) std::swap(decimal, thousands);
   const std::size_t whole_end = std::min(number->find(decimal), number->size());
   std::string plain;
   std::size_t group = 0;

@@ -1,7 +1,7 @@
 // A reader turns one kind of file (or capture directory) into a session. Readers are strangers to
 // each other.
 //
-// To add one: a folder beside the others, its kReader, one line in registry.cpp, a page in
+// To add one: a folder next to the others, its kReader, one line in registry.cpp, a page in
 // docs/formats/.
 #pragma once
 

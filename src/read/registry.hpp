@@ -12,8 +12,8 @@ namespace rangescope::read {
 /// Every reader, in the order in which they are asked.
 [[nodiscard]] std::span<const Reader* const> readers();
 
-/// The reader that recognises `path`. kNoInput when it does not exist, kBadData when nobody knows
-/// it (the first bytes are shown, with what would have been understood).
+/// The reader that recognises `path`. kNoInput when it does not exist, kBadData when no reader
+/// does (the first bytes are shown, with what would have been understood).
 [[nodiscard]] base::Result<const Reader*> find_reader(const std::filesystem::path& path);
 
 /// find_reader and read.

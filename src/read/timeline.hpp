@@ -9,7 +9,7 @@
 
 namespace rangescope::read {
 
-// What a CUDA API call is for, told by its name with or without the suffix _vNNNN.
+// What a CUDA API call is for, from its name with or without the suffix _vNNNN.
 
 /// kGraph or kSynchronize by the name, kOther otherwise.
 [[nodiscard]] model::LaunchKind launch_kind(std::string_view api);

@@ -106,6 +106,12 @@ class Builder {
     }
   }
 
+  static std::string_view category_of(const Event& event) {
+    if (event.legacy_cpu) return "cpu_op";
+    if (event.legacy_gpu) return "gpu_user_annotation";
+    return event.category;
+  }
+
   void add(const Event& event) {
     ++events_;
     if (event.phase == 'M') return metadata(event);
@@ -114,9 +120,7 @@ class Builder {
       return;
     }
     if (event.phase != 'X') return;
-    const std::string_view category = event.legacy_cpu   ? std::string_view("cpu_op")
-                                      : event.legacy_gpu ? std::string_view("gpu_user_annotation")
-                                                         : event.category;
+    const std::string_view category = category_of(event);
     const bool gpu_work = category == "kernel" || category == "Kernel" ||
                           category == "gpu_memcpy" || category == "gpu_memset" ||
                           category == "Memcpy" || category == "Memset";
@@ -368,16 +372,23 @@ class Builder {
     kernel_external_.push_back(external);
   }
 
+  /// Of "Stream Wait Event", "cudaStreamSynchronize" ...
+  static model::SyncKind sync_kind_in(std::string_view name) {
+    constexpr std::pair<std::string_view, model::SyncKind> kWords[] = {
+        {"Wait", model::SyncKind::kStreamWaitEvent},
+        {"Stream", model::SyncKind::kStream},
+        {"Event", model::SyncKind::kEvent},
+        {"Context", model::SyncKind::kContext}};
+    for (const auto& [word, kind] : kWords)
+      if (name.find(word) != std::string_view::npos) return kind;
+    return model::SyncKind::kUnknown;
+  }
+
   void wait(const Event& event) {
     model::Synchronization out;
     out.start_ns = *event.start_ns;
     out.end_ns = *event.start_ns + *event.length_ns;
-    const std::string_view kind = event.label.empty() ? event.name : event.label;
-    out.kind = kind.find("Wait") != std::string_view::npos      ? model::SyncKind::kStreamWaitEvent
-               : kind.find("Stream") != std::string_view::npos  ? model::SyncKind::kStream
-               : kind.find("Event") != std::string_view::npos   ? model::SyncKind::kEvent
-               : kind.find("Context") != std::string_view::npos ? model::SyncKind::kContext
-                                                                : model::SyncKind::kUnknown;
+    out.kind = sync_kind_in(event.label.empty() ? event.name : event.label);
     out.launch = event.correlation.value_or(kNone);
     s_.synchronizations.push_back(out);
     if (!event.record_correlation || !event.awaited_stream) return;
@@ -492,13 +503,10 @@ class Builder {
   }
 
   template <class Work>
-  void link(std::vector<Work>& all, model::LaunchKind kind) {
-    const std::vector<std::uint32_t>& external =
-        kind == model::LaunchKind::kKernel ? kernel_external_
-        : kind == model::LaunchKind::kCopy ? copy_external_
-                                           : memset_external_;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      Work& work = all[i];
+  void link(std::vector<Work>& works, const std::vector<std::uint32_t>& external,
+            model::LaunchKind kind) {
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      Work& work = works[i];
       work.launch = launch_of(work.launch, external[i]);
       const std::uint32_t owner =
           work.launch == kNone ? 0 : s_.threads[s_.launches[work.launch].thread].process;
@@ -523,9 +531,9 @@ class Builder {
     std::ranges::sort(operators_);
     if (s_.processes.empty() && (!s_.kernels.empty() || !s_.copies.empty() || !s_.memsets.empty()))
       (void)process(0);
-    link(s_.kernels, model::LaunchKind::kKernel);
-    link(s_.copies, model::LaunchKind::kCopy);
-    link(s_.memsets, model::LaunchKind::kMemset);
+    link(s_.kernels, kernel_external_, model::LaunchKind::kKernel);
+    link(s_.copies, copy_external_, model::LaunchKind::kCopy);
+    link(s_.memsets, memset_external_, model::LaunchKind::kMemset);
   }
 
   void link_waits() {

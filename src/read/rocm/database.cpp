@@ -125,26 +125,10 @@ class Rows {
       event.block.at(i) = row.small(kBlock[i]).value_or(0);
     }
     const std::string_view type = row.text("type"), arguments = row.text("args");
-    if (category == "hip_runtime") {
-      if (event.name == "UserMarker") {  // a roctx range of rocmProfileData
-        event.category = "user_annotation";
-        event.name = arguments;
-        event.correlation.reset();
-      } else if (event.name.find("::") != std::string_view::npos ||
-                 event.name == "hcc_activity_callback") {
-        event.category = "rocmProfileData's own work";
-      } else if (type.starts_with("MARKER_CORE_RANGE")) {
-        event.category = "user_annotation";
-        event.correlation.reset();
-      } else if (!type.empty() && !type.starts_with("HIP_")) {
-        event.category = type;
-      }
-    } else if (category == "kernel" && !type.empty() && type != "KernelExecution") {
-      event.category = is_fill(type)              ? "gpu_memset"
-                       : type.starts_with("Copy") ? "gpu_memcpy"
-                                                  : type;
-      event.name = type;
-    }
+    if (category == "hip_runtime")
+      classify_call(type, arguments, event);
+    else if (category == "kernel")
+      classify_work(type, event);
     if (event.category == "kernel") event.name = kernel_name(event.name);
     if (event.category == "gpu_memcpy") {
       if (is_fill(event.name)) event.category = "gpu_memset";
@@ -152,6 +136,36 @@ class Rows {
         event.bytes = bytes;
     }
     builder_.add(event);
+  }
+
+  static void classify_call(std::string_view type, std::string_view arguments,
+                            kineto::Event& event) {
+    const bool is_own_work =
+        event.name.find("::") != std::string_view::npos || event.name == "hcc_activity_callback";
+    if (event.name == "UserMarker") {  // a roctx range of rocmProfileData
+      event.category = "user_annotation";
+      event.name = arguments;
+      event.correlation.reset();
+    } else if (is_own_work) {
+      event.category = "rocmProfileData's own work";
+    } else if (type.starts_with("MARKER_CORE_RANGE")) {
+      event.category = "user_annotation";
+      event.correlation.reset();
+    } else if (!type.empty() && !type.starts_with("HIP_")) {
+      event.category = type;
+    }
+  }
+
+  /// Tables of operations name a kernel, or the type of other work.
+  static void classify_work(std::string_view type, kineto::Event& event) {
+    if (type.empty() || type == "KernelExecution") return;
+    event.name = type;
+    if (is_fill(type))
+      event.category = "gpu_memset";
+    else if (type.starts_with("Copy"))
+      event.category = "gpu_memcpy";
+    else
+      event.category = type;
   }
 
   kineto::Events builder_;
@@ -165,9 +179,10 @@ struct Tool {
 
 /// What wrote it, by its tables.
 std::optional<Tool> tool_of(const base::Database& database) {
-  constexpr std::string_view kDispatch = "rocpd_kernel_dispatch", kRegion = "rocpd_region",
-                             kWord =
-                                 "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  constexpr std::string_view kDispatch = "rocpd_kernel_dispatch";
+  constexpr std::string_view kRegion = "rocpd_region";
+  constexpr std::string_view kWord =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   for (const std::string& table : database.tables())
     for (const std::string_view begin : {kDispatch, kRegion})
       if (table.starts_with(begin) && table.find_first_not_of(kWord) == std::string::npos)
@@ -198,16 +213,17 @@ base::Result<model::Session> read_database(const std::filesystem::path& path) {
   for (const Query& query : queries_of(tool->name))
     if (auto read = rows.read(database, query, tool->uuid); !read)
       damage.push_back(base::replace_all(query.needs, "$", {}) + ": " + read.error().what);
-  if (rows.known() == 0)
+  if (rows.known() == 0) {
+    std::string message = base::join(damage, "; ");
+    if (damage.empty())
+      message = "a database of " + std::string(tool->name) + " without kernels, copies and calls";
     return base::fail(
-        base::Code::kBadData,
-        damage.empty()
-            ? "a database of " + std::string(tool->name) + " without kernels, copies and calls"
-            : base::join(damage, "; "),
-        path.string(),
+        base::Code::kBadData, message, path.string(),
         "Record with rocprofv3 --runtime-trace, or rocprof --hip-trace --roctx-trace.");
+  }
   model::Session session = rows.finish();
-  for (std::string& each : damage) session.losses.push_back({"damaged_table", 1, std::move(each)});
+  for (std::string& detail : damage)
+    session.losses.push_back({"damaged_table", 1, std::move(detail)});
   session.sources.push_back({path.string(), "rocm", std::string(tool->name), {}});
   return session;
 }

@@ -3,8 +3,8 @@
 //   "Name","Calls","TotalDurationNs","AverageNs","Percentage"                            rocprof
 //   "Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"   rocprofv3
 //
-// The file's name tells what the names are: results.hip_stats.csv, ..._memory_copy_stats.csv. Where
-// it does not, copies and functions of HIP and HSA are told by their names, and all else are
+// The file's name says what the names are: results.hip_stats.csv, ..._memory_copy_stats.csv. Where
+// it does not, copies and functions of HIP and HSA are recognized by their names, and all else are
 // kernels.
 #include <algorithm>
 #include <cmath>

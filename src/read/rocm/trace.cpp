@@ -1,6 +1,6 @@
-// rocprof's results.json, for chrome://tracing. Lanes are processes of the trace, told by their
-// names; what a call caused is told by arrows: "s" lies inside the call, "t" is the begin of the
-// work.
+// rocprof's results.json, for chrome://tracing. Lanes are processes of the trace, recognized
+// by their names. Arrows lead from a call to the work that it caused: "s" lies inside the call, "t"
+// is the start of the work.
 //
 //   { "traceEvents":[{}
 //   ,{"args":{"name":"CPU HIP API"},"ph":"M","pid":2,"name":"process_name","sort_index":0}
@@ -8,7 +8,8 @@
 //     "args":{"BeginNs":"622108814230486","EndNs":"622109153176175","pid":"19147","args":"(
 //     sizeBytes(128))"}}
 //   ,{"ph":"X","name":"CopyHostToDevice","pid":"1","tid":"0","ts":"62210904","dur":"92",
-//     "args":{"BeginNs":"622109046136251","EndNs":"622109138348698","dev-id":"4","queue-id":"0","pid":"19147"}}
+//     "args":{"BeginNs":"622109046136251","EndNs":"622109138348698","dev-id":"4","queue-id":"0",
+//     "pid":"19147"}}
 //   ,{"ts":62210898,"ph":"s","cat":"DataFlow","id":0,"pid":2,"tid":19147,"name":"dep"}
 //   ,{"ts":62210904,"ph":"t","cat":"DataFlow","id":0,"pid":1,"tid":0,"name":"dep"}
 //
@@ -50,9 +51,8 @@ const Json* member(const Json& of, const char* key) {
 std::string text(const Json& of, const char* key) {
   const Json* value = of.is_object() ? member(of, key) : nullptr;
   if (value == nullptr) return {};
-  return value->is_string()   ? value->get<std::string>()
-         : value->is_number() ? value->dump()
-                              : std::string();
+  if (value->is_string()) return value->get<std::string>();
+  return value->is_number() ? value->dump() : std::string();
 }
 
 /// Numbers are strings, except in arrows.

@@ -37,9 +37,9 @@ void add_name(std::string_view entry, Names& names) {
 /// "grid:16,1,1" of "regs:32 static_shared:0 grid:16,1,1 block:64,1,1".
 std::array<std::uint32_t, 3> triple(std::string_view details, std::string_view key) {
   std::array<std::uint32_t, 3> out{};
-  const std::size_t at = details.find(key);
-  if (at == std::string_view::npos) return out;
-  const std::string_view rest = details.substr(at + key.size());
+  const std::size_t found = details.find(key);
+  if (found == std::string_view::npos) return out;
+  const std::string_view rest = details.substr(found + key.size());
   const auto parts = base::split(rest.substr(0, rest.find_first_of(" \n")), ',');
   for (std::size_t i = 0; i < out.size() && i < parts.size(); ++i)
     out.at(i) = static_cast<std::uint32_t>(
@@ -48,9 +48,9 @@ std::array<std::uint32_t, 3> triple(std::string_view details, std::string_view k
 }
 
 std::optional<std::uint64_t> number(std::string_view details, std::string_view key) {
-  const std::size_t at = details.find(key);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = details.substr(at + key.size());
+  const std::size_t found = details.find(key);
+  if (found == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = details.substr(found + key.size());
   return base::to_uint(rest.substr(0, rest.find_first_of(" \n")));
 }
 
@@ -75,11 +75,12 @@ class SpaceReader {
     if (!device && !name_.starts_with("/host:")) return;
     const std::size_t colon = name_.rfind(':');
     device_ = static_cast<std::uint32_t>(base::to_uint(name_.substr(colon + 1)).value_or(0));
-    const bool tpu = name_.starts_with("/device:TPU");
-    for (const Line& each : lines) {
-      if (device && !(tpu ? each.name == "XLA Ops" : each.name.starts_with("Stream"))) continue;
-      if (!device) name_thread(each);
-      for (const std::string_view one : each.events) event(each, one, device);
+    const bool is_tpu = name_.starts_with("/device:TPU");
+    for (const Line& line : lines) {
+      const bool has_work = is_tpu ? line.name == "XLA Ops" : line.name.starts_with("Stream");
+      if (device && !has_work) continue;
+      if (!device) name_thread(line);
+      for (const std::string_view bytes : line.events) event(line, bytes, device);
     }
   }
 
@@ -136,7 +137,9 @@ class SpaceReader {
       out.stream = out.tid;
       const bool is_copy = !copy.empty() || out.name.starts_with("Memcpy");
       const bool is_set = !set.empty() || out.name.starts_with("Memset");
-      out.category = is_copy ? "gpu_memcpy" : is_set ? "gpu_memset" : "kernel";
+      out.category = "kernel";
+      if (is_set) out.category = "gpu_memset";
+      if (is_copy) out.category = "gpu_memcpy";
       if (const auto size = number(is_copy ? copy : set, "size:");
           size && *size < (std::uint64_t{1} << 62))
         out.bytes = static_cast<std::int64_t>(*size);
