@@ -70,12 +70,12 @@ std::string within(const fs::path& path, const fs::path& run) {
 /// True where the processes' ranks are known, and none is wanted. Only the native reader picks
 /// processes of a file.
 bool is_of_others(const model::Session& session, const std::vector<std::uint32_t>& wanted) {
-  bool known = false;
+  bool has_rank = false;
   for (const model::Process& process : session.processes) {
     if (std::find(wanted.begin(), wanted.end(), process.rank) != wanted.end()) return false;
-    known = known || process.rank != model::kNone;
+    has_rank = has_rank || process.rank != model::kNone;
   }
-  return known && !wanted.empty();
+  return has_rank && !wanted.empty();
 }
 
 bool is_native(const Input& input) {
@@ -172,50 +172,87 @@ const model::Session* better_timeline(const model::Session* native, const model:
   return nsys ? nsys : native;
 }
 
-base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options,
-                                     const analyze::NameFolder& names, Sessions read) {
-  if (paths.empty())
-    return base::fail(base::Code::kUsage, "no input was given", {},
-                      "Name a run directory or a file.");
+namespace {
+
+base::Error is_an_export(const fs::path& path, const std::string& run) {
+  std::string what = "this is an export of ";
+  std::string hint = "Report on the run itself";
+  if (run.empty()) {
+    what += "a run";
+  } else {
+    const std::string name = base::printable(run);
+    what += "run '" + name + "'";
+    hint += ": rangescope report " + base::shell_quote(name);
+  }
+  hint += ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string());
+  return {base::Code::kUsage, what, path.string(), hint};
+}
+
+/// What was read of the inputs, before it is joined.
+struct InputsRead {
   std::vector<Input> inputs;
   std::vector<base::Error> unread;
-  Captured captured;
+};
+
+base::Result<InputsRead> read_inputs(std::span<const fs::path> paths, const read::Options& options,
+                                     Sessions& read, std::vector<std::string>& notes) {
+  InputsRead out;
   const auto recordings = read::recordings(paths);
   std::size_t number = 0;
   for (const std::vector<fs::path>& parts : recordings) {
     const fs::path& path = parts.front();
     ++number;
-    if (const fs::path* whole = read::whole_of(parts, paths)) {
-      captured.notes.push_back(path.string() + " was left out: it was made from " +
-                               whole->string() + ", which is already read");
+    if (const fs::path* source = read::whole_of(parts, paths)) {
+      notes.push_back(path.string() + " was left out: it was made from " + source->string() +
+                      ", which is already read");
       continue;
     }
-    if (const auto run = report::tables::exported_run(path)) {
-      return base::fail(
-          base::Code::kUsage,
-          "this is an export of " +
-              (!run->empty() ? "run '" + base::printable(*run) + "'" : "a run"),
-          path.string(),
-          "Report on the run itself" +
-              (!run->empty() ? ": rangescope report " + base::shell_quote(base::printable(*run))
-                             : std::string()) +
-              ". SQLite reads the export: sqlite3 " + base::shell_quote(path.string()));
-    }
-    std::string doing = "reading " + base::printable(path.filename().string());
-    if (recordings.size() > 1) doing += fmt::format(" ({} of {})", number, recordings.size());
-    const base::Work reading(std::move(doing), bytes_of(parts));
-    auto known = read.extract(path);
-    auto session = known.empty() ? read::read_recording(parts, options) : std::move(known.mapped());
+    if (const auto run = report::tables::exported_run(path))
+      return tl::make_unexpected(is_an_export(path, *run));
+    std::string activity = "reading " + base::printable(path.filename().string());
+    if (recordings.size() > 1) activity += fmt::format(" ({} of {})", number, recordings.size());
+    const base::Work reading(std::move(activity), bytes_of(parts));
+    auto already_read = read.extract(path);
+    auto session = already_read.empty() ? read::read_recording(parts, options)
+                                        : std::move(already_read.mapped());
     if (session) {
       label_processes(path, *session);
-      if (is_of_others(*session, options.ranks)) continue;
-      inputs.push_back({path, std::move(*session)});
+      if (!is_of_others(*session, options.ranks)) out.inputs.push_back({path, std::move(*session)});
       continue;
     }
     // What one tool left of a run may be damaged; what the others saw still counts.
     if (paths.size() == 1 || profiled_run_of(path).empty()) return base::fail(std::move(session));
-    unread.push_back(session.error());
+    out.unread.push_back(session.error());
   }
+  return out;
+}
+
+/// Lists which measurements come from which input that ncu can print again: those of whole reports.
+std::vector<NcuPart> pages_of(const std::vector<Input>& inputs) {
+  std::vector<NcuPart> parts;
+  std::size_t first = 0;
+  for (const Input& input : inputs) {
+    const model::Session& session = input.session;
+    const std::size_t count = session.measurements.size();
+    const bool is_damaged =
+        std::any_of(session.losses.begin(), session.losses.end(),
+                    [](const model::Loss& loss) { return loss.kind == "damaged_result"; });
+    const bool has_pages = !session.sources.empty() && session.sources.front().paged;
+    if (count > 0 && !is_damaged && has_pages) parts.push_back({input.path, first, count});
+    first += count;
+  }
+  return parts;
+}
+
+}  // namespace
+
+base::Result<Captured> read_captures(std::span<const fs::path> paths, const read::Options& options,
+                                     const analyze::NameFolder& names, Sessions read) {
+  if (paths.empty())
+    return base::fail(base::Code::kUsage, "no input was given", {},
+                      "Name a run directory or a file.");
+  Captured captured;
+  auto [inputs, unread] = TRY(read_inputs(paths, options, read, captured.notes));
   if (inputs.empty() && unread.empty())
     return base::fail(base::Code::kNothingCaptured, "no process here is of these ranks",
                       paths.front().string(), "Leave out --rank.");
@@ -226,28 +263,20 @@ base::Result<Captured> read_captures(std::span<const fs::path> paths, const read
   }
   choose_timelines(inputs, captured.notes);
   for (Input& input : inputs) analyze::mend_push_pop(input.session);
-  for (Input& input : inputs)  // names hold sequence numbers until they are folded
+  for (Input& input : inputs) {  // names hold sequence numbers until they are folded
+    std::string prefix;
+    if (inputs.size() > 1) prefix = input.path.string() + ": ";
     for (const std::string& note :
          {analyze::add_backward_modules(input.session), names.fold(input.session)})
-      if (!note.empty())
-        captured.notes.push_back((inputs.size() > 1 ? input.path.string() + ": " : "") + note);
+      if (!note.empty()) captured.notes.push_back(prefix + note);
+  }
   for (const Input& input : inputs) captured.in_order.push_back(input.path);
   // The order of join(): then measurements are where they are counted to be.
   std::stable_partition(inputs.begin(), inputs.end(),
                         [](const Input& i) { return read::has_timeline(i.session); });
+  captured.parts = pages_of(inputs);
   std::vector<model::Session> sessions;
-  std::size_t first = 0;
-  for (Input& input : inputs) {
-    const std::size_t count = input.session.measurements.size();
-    const auto& losses = input.session.losses;
-    const bool whole = std::none_of(losses.begin(), losses.end(), [](const model::Loss& loss) {
-      return loss.kind == "damaged_result";
-    });
-    if (count > 0 && whole && !input.session.sources.empty() && input.session.sources.front().paged)
-      captured.parts.push_back({input.path, first, count});
-    first += count;
-    sessions.push_back(std::move(input.session));
-  }
+  for (Input& input : inputs) sessions.push_back(std::move(input.session));
   captured.session = read::join(std::move(sessions));
   for (const base::Error& error : unread)
     captured.session.losses.push_back(

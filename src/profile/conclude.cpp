@@ -69,13 +69,17 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
   std::vector<Finding> out;
   if (outcome.result == collect::Result::kOk) return out;
   const std::string question = "Why did " + tool + " capture nothing?";
-  for (const collect::Complaint& one : outcome.complaints) {
-    const Grade verdict = out.empty() ? Grade::kFail : Grade::kWarn;
-    out.push_back(
-        {one.id, question, verdict, one.explanation, one.cure, {}, one.evidence});  // in the tool's
-                                                                                    // own words
-    if (one.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
-      out.back().found += ": " + base::join(outcome.unsupported_calls, ", ");
+  for (const collect::Complaint& complaint : outcome.complaints) {
+    Finding finding;
+    finding.id = complaint.id;
+    finding.question = question;
+    finding.verdict = out.empty() ? Grade::kFail : Grade::kWarn;
+    finding.found = complaint.explanation;
+    finding.hint = complaint.cure;
+    finding.why = complaint.evidence;  // in the tool's own words
+    if (complaint.id == "ncu.unsupported_api" && !outcome.unsupported_calls.empty())
+      finding.found += ": " + base::join(outcome.unsupported_calls, ", ");
+    out.push_back(std::move(finding));
   }
   if (out.empty())
     out.push_back({tool + "." + std::string(collect::result_name(outcome.result)),
@@ -88,29 +92,39 @@ std::vector<Finding> findings_of(const collect::Outcome& outcome, const std::str
   return out;
 }
 
-/// Both: a tool that knows its reason goes first; one that only reports that nothing matched goes
-/// last, behind the reason that was seen in the program.
-std::vector<Finding> joined(std::vector<Finding> program, std::vector<Finding> tool) {
-  const bool last = tool.empty() || says_nothing(tool.front().id);
-  const bool found = std::any_of(program.begin(), program.end(), [](const Finding& finding) {
-    return finding.verdict == Grade::kFail;
-  });
-  auto& first = last && found ? program : tool;
-  auto& second = last && found ? tool : program;
+std::vector<Finding> concatenated(std::vector<Finding> first, std::vector<Finding> second) {
   first.insert(first.end(), std::make_move_iterator(second.begin()),
                std::make_move_iterator(second.end()));
-  return std::move(first);
+  return first;
+}
+
+/// Orders findings by how specific they are: a tool's own reason, then what the program showed,
+/// then "nothing matched".
+std::vector<Finding> ordered_findings(std::vector<Finding> program, std::vector<Finding> tool) {
+  const bool tool_has_reason = !tool.empty() && !says_nothing(tool.front().id);
+  const bool program_explains =
+      std::any_of(program.begin(), program.end(),
+                  [](const Finding& finding) { return finding.verdict == Grade::kFail; });
+  if (program_explains && !tool_has_reason)
+    return concatenated(std::move(program), std::move(tool));
+  return concatenated(std::move(tool), std::move(program));
 }
 
 int exit_code_of(const base::Ended& ended) {
   return ended.exit_code.value_or(128 + ended.signal.value_or(0));
 }
 
-/// Joined; `found`: those too that a finding tells.
-std::string explanations(const Run& run, bool found) {
+/// Texts of all explanations, separated by "; ".
+std::string joined_explanations(const Run& run) {
   std::vector<std::string> texts;
-  for (const Explanation& one : run.explanations)
-    if (found || !one.found) texts.push_back(one.text);
+  for (const Explanation& explanation : run.explanations) texts.push_back(explanation.text);
+  return base::join(texts, "; ");
+}
+
+std::string explanations_without_finding(const Run& run) {
+  std::vector<std::string> texts;
+  for (const Explanation& explanation : run.explanations)
+    if (!explanation.found) texts.push_back(explanation.text);
   return base::join(texts, "; ");
 }
 
@@ -146,62 +160,77 @@ void diagnose(Run& run, const std::vector<std::string>& missing, bool reported) 
   std::vector<model::Finding> tools;
   for (const auto& [tool, outcome] : run.outcomes)
     for (model::Finding& finding : findings_of(outcome, tool)) tools.push_back(std::move(finding));
-  run.findings = joined(std::move(program), std::move(tools));
+  run.findings = ordered_findings(std::move(program), std::move(tools));
   if (reported && run.args.talk.report && run.args.talk.report_tells)
     return;  // they are printed below the table
   for (const model::Finding& finding : run.findings) run.args.talk.finding(finding);
 }
 
+Conclusion conclusion_of_error(const Run& run, const base::Error& error) {
+  const int code = say(error);
+  const auto& end = run.program_failed ? run.program_failed : run.worker->stopped();
+  const char* outcome = run.worker->stopped() ? "interrupted" : "error";
+  return {end ? exit_code_of(*end) : code, outcome, base::to_string(error)};
+}
+
+/// The program's own exit code, whatever was captured.
+Conclusion conclusion_of_failed_program(const Run& run, const base::Result<void>& reported) {
+  const char* outcome = "program_failed";
+  if (run.program_failed->timed_out) outcome = "timed_out";
+  if (run.runner->interrupted()) outcome = "interrupted";
+  std::string message = joined_explanations(run);
+  if (!reported && !run.captured.empty()) {
+    (void)say(reported.error());
+    message += "; " + base::to_string(reported.error());
+  }
+  return {exit_code_of(*run.program_failed), outcome, message};
+}
+
+Conclusion conclusion_of_report(const base::Result<void>& reported) {
+  if (reported) return {};
+  const char* outcome = "error";
+  if (reported.error().code == base::Code::kNothingCaptured) outcome = "nothing_captured";
+  if (reported.error().code == base::Code::kDataLoss) outcome = "data_loss";
+  return {say(reported.error()), outcome, base::to_string(reported.error())};
+}
+
 Conclusion conclusion(const Run& run, const std::optional<base::Error>& failure,
                       const base::Result<void>& reported, const std::vector<std::string>& missing) {
-  // What the findings have told, the last line does not tell again.
-  const bool told = !run.findings.empty() && !run.args.talk.quiet;
-  std::string rest = explanations(run, !told);
-  if (!rest.empty()) rest = ": " + rest;
-  const std::string cure = told || run.findings.empty() ? "" : run.findings.front().hint;
-  const std::string nothing =
-      "nothing was captured: " +
-      (run.explanations.empty() ? "no stage had results" : explanations(run, true));
-
-  if (failure) {
-    const int own = say(*failure);
-    const auto& end = run.program_failed ? run.program_failed : run.worker->stopped();
-    return {end ? exit_code_of(*end) : own, run.worker->stopped() ? "interrupted" : "error",
-            base::to_string(*failure)};
-  }
+  if (failure) return conclusion_of_error(run, *failure);
   if (run.repeated) return *run.repeated;
+  // The last line does not repeat what findings said.
+  const bool shows_findings = !run.findings.empty() && !run.args.talk.quiet;
+  std::string reason =
+      shows_findings ? explanations_without_finding(run) : joined_explanations(run);
+  if (!reason.empty()) reason = ": " + reason;
   if (run.program_failed) {
-    if (run.captured.empty() && run.asked.native && (!run.findings.empty() || run.unopened))
-      base::warn("nothing was captured" + rest);
-    if (!reported && !run.captured.empty()) (void)say(reported.error());
-    return {exit_code_of(*run.program_failed),
-            run.runner->interrupted()       ? "interrupted"
-            : run.program_failed->timed_out ? "timed_out"
-                                            : "program_failed",
-            explanations(run, true) +
-                (reported || run.captured.empty() ? "" : "; " + base::to_string(reported.error()))};
+    const bool is_unexplained = run.findings.empty() && !run.unopened;
+    if (run.captured.empty() && run.asked.native && !is_unexplained)
+      base::warn("nothing was captured" + reason);
+    return conclusion_of_failed_program(run, reported);
   }
   if (run.runner->interrupted() && (!run.finished || !missing.empty()))
     return {128 + run.runner->signal(), "interrupted",
             "interrupted by " + base::signal_name(run.runner->signal())};
-  if (run.captured.empty())
-    // Nobody measured anything: 80, or what prevented it (77 permission, 69 no driver ...).
-    return {say({run.worst, "nothing was captured" + rest, run.folder.string(),
-                 cure.empty() && !told ? "Look at the logs in the run directory." : cure}),
-            "nothing_captured", nothing};
+  std::string cure;
+  if (!shows_findings && !run.findings.empty()) cure = run.findings.front().hint;
+  if (run.captured.empty()) {
+    // No stage measured anything: 80, or what prevented it (77 permission, 69 no driver ...).
+    if (cure.empty() && !shows_findings) cure = "Look at the logs in the run directory.";
+    const std::string message =
+        run.explanations.empty() ? "no stage had results" : joined_explanations(run);
+    return {say({run.worst, "nothing was captured" + reason, run.folder.string(), cure}),
+            "nothing_captured", "nothing was captured: " + message};
+  }
   if (!missing.empty()) {
     // The exit code is 80 when the last word was a tool's empty capture.
-    const std::string which = "stage " + base::join(missing, ", ") + " captured nothing";
-    base::warn(which + rest + (cure.empty() ? "" : ". " + cure));
-    return {base::exit_code(run.worst), "partial", which + ": " + explanations(run, true)};
+    const std::string empty_stages = "stage " + base::join(missing, ", ") + " captured nothing";
+    std::string warning = empty_stages + reason;
+    if (!cure.empty()) warning += ". " + cure;
+    base::warn(warning);
+    return {base::exit_code(run.worst), "partial", empty_stages + ": " + joined_explanations(run)};
   }
-  if (reported) return {};
-  const base::Code code = reported.error().code;
-  return {say(reported.error()),
-          code == base::Code::kNothingCaptured ? "nothing_captured"
-          : code == base::Code::kDataLoss      ? "data_loss"
-                                               : "error",
-          base::to_string(reported.error())};
+  return conclusion_of_report(reported);
 }
 
 /// Of a rank's job, by the last one to finish.
@@ -211,10 +240,13 @@ void show_job(const Run& run, Done& done) {
   if (!job) return;
   done.directory = job->folder;
   if (!run.args.talk.report) return;
-  const auto whole =
+  const auto analyzed =
       analyze_named({}, {job->folder.string()}, run.args.analysis, {}, JobFrom::kAuto);
-  const auto shown =
-      whole ? run.args.talk.report(*whole) : base::Result<void>(tl::make_unexpected(whole.error()));
+  auto shown = base::Result<void>{};
+  if (analyzed)
+    shown = run.args.talk.report(*analyzed);
+  else
+    shown = tl::make_unexpected(analyzed.error());
   if (!shown && shown.error().code != base::Code::kNothingCaptured)
     (void)say(shown.error());  // each rank reported it
 }
@@ -251,71 +283,99 @@ void compress_old_runs(const Run& run) {
 
 }  // namespace
 
+static std::vector<std::string> stages_without_capture(const Run& run) {
+  std::vector<std::string> missing;
+  for (const std::string& stage : run.wanted)
+    if (std::find(run.captured.begin(), run.captured.end(), stage) == run.captured.end())
+      missing.push_back(stage);
+  return missing;
+}
+
+/// Counters were asked for, and nothing has any.
+static bool lacks_counters(const Run& run) {
+  if (!run.counters || !run.by_native.session || run.by_ncu.session) return false;
+  return run.by_native.session->measurements.empty() && run.by_native.session->pc.samples.empty();
+}
+
+/// Whether the user should be told why something is missing. `analyzed`: nullptr where the analysis
+/// failed.
+static bool needs_diagnosis(const Run& run, const std::vector<std::string>& missing,
+                            const Analyzed* analyzed) {
+  if (!missing.empty() || run.captured.empty() || analyzed == nullptr) return true;
+  return !analyze::unmatched(analyzed->report, run.args.analysis.ranges).empty();
+}
+
+/// The losses of the report, and the stages that captured nothing.
+static std::vector<model::Loss> losses_of_run(const Run& run, const model::Report& report,
+                                              const std::vector<std::string>& missing) {
+  std::vector<model::Loss> losses = report.losses;
+  for (const std::string& stage : missing) {
+    const bool is_listed = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
+      return loss.kind == "stage_empty" && loss.detail.starts_with(stage);
+    });
+    if (is_listed) continue;
+    std::string detail = "stage " + stage + " captured nothing";
+    if (!run.explanations.empty()) detail += ": " + joined_explanations(run);
+    losses.push_back({"stage_empty", 1, std::move(detail)});
+  }
+  return losses;
+}
+
 Done conclude(Run& run, const std::optional<base::Error>& failure) {
   if (std::error_code error; !std::filesystem::exists(run.folder, error) && !error)
     return {.code = say({base::Code::kIo, "the program removed the run directory: nothing is left",
                          run.folder.string(),
                          "Put it where the program does not delete it: --run-dir DIR"}),
             .end = run.program_failed};
-  if (auto there = base::still_in_place(run.folder);
-      !there) {  // nothing is read through a path of others
-    const int own = say(there.error());
-    (void)run.record->finish(run.program_failed ? exit_code_of(*run.program_failed) : own, "error",
-                             base::to_string(there.error()), {});
-    return {.code = own, .end = run.program_failed};
+  // Nothing is read through a path of others.
+  if (auto in_place = base::still_in_place(run.folder); !in_place) {
+    const int code = say(in_place.error());
+    (void)run.record->finish(run.program_failed ? exit_code_of(*run.program_failed) : code, "error",
+                             base::to_string(in_place.error()), {});
+    return {.code = code, .end = run.program_failed};
   }
-  std::vector<std::string> missing;
-  for (const std::string& stage : run.wanted)
-    if (std::find(run.captured.begin(), run.captured.end(), stage) == run.captured.end())
-      missing.push_back(stage);
+  const std::vector<std::string> missing = stages_without_capture(run);
   Done done;
   if (!failure || !run.captured.empty()) done.directory = run.folder;
-  const bool uncounted = run.counters && run.by_native.session &&
-                         run.by_native.session->measurements.empty() &&
-                         run.by_native.session->pc.samples.empty() && !run.by_ncu.session;
+  const bool is_uncounted = lacks_counters(run);
   Analyzed nothing;
   if (run.by_native.session) nothing.report.losses = run.by_native.session->losses;
   // What `rangescope report` makes of this run, and so the same numbers.
-  auto made = failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyze_run(run);
-  if (!failure && !run.repeated && !run.unopened && (!run.runner->interrupted() || run.finished)) {
-    if (!missing.empty() || run.captured.empty() || !made || uncounted ||
-        !analyze::unmatched(made->report, run.args.analysis.ranges).empty())
-      diagnose(run, missing, made.has_value());
-  }
+  auto analyzed =
+      failure ? base::Result<Analyzed>(tl::make_unexpected(*failure)) : analyze_run(run);
+  const bool is_finished = !run.runner->interrupted() || run.finished;
+  const bool may_be_diagnosed = !failure && !run.repeated && !run.unopened && is_finished;
+  if (may_be_diagnosed &&
+      (is_uncounted || needs_diagnosis(run, missing, analyzed ? &*analyzed : nullptr)))
+    diagnose(run, missing, analyzed.has_value());
   if (run.uncounted && !failure && !run.repetition) {
     run.findings.push_back(*run.uncounted);
-    if (!(made && run.args.talk.report && run.args.talk.report_tells))
-      run.args.talk.finding(*run.uncounted);
+    const bool report_shows_it = analyzed && run.args.talk.report && run.args.talk.report_tells;
+    if (!report_shows_it) run.args.talk.finding(*run.uncounted);
   }
-  base::Result<void> reported = made ? base::Result<void>{} : tl::make_unexpected(made.error());
-  if (!made) nothing.report.run = runs::run_info(run.folder);
-  Analyzed& whole = made ? *made : nothing;
+  base::Result<void> reported;
+  if (!analyzed) {
+    reported = tl::make_unexpected(analyzed.error());
+    nothing.report.run = runs::run_info(run.folder);
+  }
+  Analyzed& shown = analyzed ? *analyzed : nothing;
   if (!failure)
-    if (auto written = write_reports(run, whole, made.has_value()); !written)
+    if (auto written = write_reports(run, shown, analyzed.has_value()); !written)
       reported = std::move(written);
   if (reported) reported = run.runner->recorded();
-  if (reported && run.args.strict && has_loss(whole.report))
+  if (reported && run.args.strict && has_loss(shown.report))
     reported = base::fail(base::Code::kDataLoss, "data was lost", run.folder.string(),
                           "Without --strict, losses are only reported");
 
   run.concluded = conclusion(run, failure, reported, missing);
   done.code = run.concluded.code;
   done.end = run.program_failed ? run.program_failed : run.worker->stopped();
-  std::vector<model::Loss> losses = whole.report.losses;
-  for (const std::string& stage : missing) {
-    const bool told = std::any_of(losses.begin(), losses.end(), [&](const model::Loss& loss) {
-      return loss.kind == "stage_empty" && loss.detail.starts_with(stage);
-    });
-    if (told) continue;
-    losses.push_back({"stage_empty", 1,
-                      "stage " + stage + " captured nothing" +
-                          (run.explanations.empty() ? "" : ": " + explanations(run, true))});
-  }
-  if (auto finished = run.record->finish(run.concluded.code, run.concluded.outcome,
-                                         run.concluded.message, losses, run.findings);
-      !finished) {
-    const int why = say(finished.error());
-    if (done.code == 0) done.code = why;
+  const auto finished =
+      run.record->finish(run.concluded.code, run.concluded.outcome, run.concluded.message,
+                         losses_of_run(run, shown.report, missing), run.findings);
+  if (!finished) {
+    const int code = say(finished.error());
+    if (done.code == 0) done.code = code;
   }
   if (!run.repetition && runs::job::reports_together(run.folder)) show_job(run, done);
   if (done.code == 0 && !run.repetition && runs::job::job_of(run.folder).empty()) {

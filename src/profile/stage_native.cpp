@@ -167,14 +167,18 @@ class Native : public Stage {
       collect::native::trim_captures(folder);
       redact_snapshots(folder, redactor_of_program(run_));
       if (!ran) return base::fail(std::move(ran));
-      run_.runner->record({.stage = "relaunch",
-                           .tool = base::tool_version(),
-                           .attempt = number,
-                           .outcome = ran->ended.ok() ? "ok" : "failed",
-                           .why = ran->ended.ok() ? "" : "program_failed",
-                           .message = base::describe(ran->ended),
-                           .wall_ns = ran->ended.wall_ns,
-                           .exit_code = ran->ended.exit_code});
+      runs::Stage stage{.stage = "relaunch",
+                        .tool = base::tool_version(),
+                        .attempt = number,
+                        .outcome = "ok",
+                        .message = base::describe(ran->ended),
+                        .wall_ns = ran->ended.wall_ns,
+                        .exit_code = ran->ended.exit_code};
+      if (!ran->ended.ok()) {
+        stage.outcome = "failed";
+        stage.why = "program_failed";
+      }
+      run_.runner->record(std::move(stage));
       if (!ran->ended.ok()) {
         base::warn("relaunching stopped: run " + std::to_string(number) + " ended by " +
                    base::describe(ran->ended));
@@ -227,22 +231,61 @@ int print_native(Run& run, const fs::path& folder, const std::string& title) {
   return code;
 }
 
-base::Result<void> read_native(Run& run, const std::string& folder, const fs::path& captures,
-                               std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran) {
-  const bool look = folder != "native";
+/// Warns of functions of --phases that the recording has no call of.
+static void note_unmatched_phases(Run& run) {
+  const auto phases = run.args.native.extra_env.find(wire::kPhases);
+  if (phases == run.args.native.extra_env.end() || phases->second == "off") return;
+  const auto lines = base::split(phases->second, '\n');
+  const std::string unmatched =
+      unmatched_functions({lines.begin(), lines.end()}, run.config.list("workload.command"),
+                          *run.by_native.session, "--phases");
+  if (!unmatched.empty()) run.note(unmatched);
+}
+
+/// "native: 12 ranges, 34 kernels" of a recording with results.
+static std::string native_results(const Run& run) {
+  const model::Session& session = *run.by_native.session;
+  std::string text = "native: " + base::counted(model::count_ranges(session), "range");
+  const bool has_gpu = !run.args.native.extra_env.contains(wire::kLight);
+  if (has_gpu) text += ", " + base::counted(session.kernels.size(), "kernel");
+  return text;
+}
+
+/// Why stages that follow were not started.
+static std::string program_failure(const Run& run, const base::Ended& ended) {
+  const bool has_tools = run.asked.nsys || run.asked.ncu;
+  if (!has_tools) return "the program ended by " + base::describe(ended);
+  return "the program failed even without nsys and ncu: " + base::describe(ended) +
+         "; they were not started";
+}
+
+/// Ends the recording of the run, however the program ended.
+static base::Result<void> end_recording(Run& run, bool is_probe, const fs::path& captures,
+                                        std::optional<sample::cpu::Recorder>& cpu,
+                                        const ToolRun& ran) {
   run.last = run.alone = ran.ended;
-  if (!ran.ended.ok() && !look) run.program_failed = ran.ended;  // whatever becomes of reading
-  if (!look)
-    (void)run.record->ended(
-        ran.ended);  // the program's end is ours to pass on; finish() reports a failure
+  if (!is_probe) {
+    if (!ran.ended.ok()) run.program_failed = ran.ended;  // whatever becomes of reading
+    // The program's end is ours to pass on; finish() reports a failure.
+    (void)run.record->ended(ran.ended);
+  }
   TRY(run.worker->go_on_in_child());
   end_cpu(cpu, captures);
-  if (const std::size_t running = collect::native::trim_captures(captures); running > 0 && !look)
-    run.cut.push_back(
-        {"process_running", running,
-         base::counted(running, "of its processes still runs", "of its processes still run") +
-             ": what they do from now on is not in the report"});
+  const std::size_t running = collect::native::trim_captures(captures);
+  if (running > 0 && !is_probe) {
+    std::string detail =
+        base::counted(running, "of its processes still runs", "of its processes still run");
+    detail += ": what they do from now on is not in the report";
+    run.cut.push_back({"process_running", running, std::move(detail)});
+  }
   redact_snapshots(captures, redactor_of_program(run));
+  return {};
+}
+
+base::Result<void> read_native(Run& run, const std::string& folder, const fs::path& captures,
+                               std::optional<sample::cpu::Recorder>& cpu, const ToolRun& ran) {
+  const bool is_probe = folder != "native";
+  TRY(end_recording(run, is_probe, captures, cpu, ran));
   auto session = read::read_any(captures);
   collect::Observed seen = observed(ran, run.runner->interrupted());
   seen.text.clear();
@@ -250,112 +293,107 @@ base::Result<void> read_native(Run& run, const std::string& folder, const fs::pa
   if (session) {
     seen.results = model::count_ranges(*session) + session->kernels.size();
     const std::vector<std::string> command = run.config.list("workload.command");
-    if (!look && !command.empty())
+    if (!is_probe && !command.empty())
       explain_missing_cuda(captures, command.front(), !ran.ended.ok(), *session);
     run.by_native.session = std::move(*session);
     run.by_native.path = captures;
-    const auto phases =
-        run.args.native.extra_env.find(wire::kPhases);  // --functions is in the configuration
-    if (!look && phases != run.args.native.extra_env.end() && phases->second != "off") {
-      const auto lines = base::split(phases->second, '\n');
-      const std::string told =
-          unmatched_functions({lines.begin(), lines.end()}, run.config.list("workload.command"),
-                              *run.by_native.session, "--phases");
-      if (!told.empty()) run.note(told);
-    }
+    if (!is_probe) note_unmatched_phases(run);
   }
-  const model::Session none;
-  const bool whole = session || is_empty_folder(captures);
-  if (!look && !whole) run.worst = session.error().code;
-  collect::Outcome outcome;
+  const bool is_readable = session || is_empty_folder(captures);
+  if (!is_probe && !is_readable) run.worst = session.error().code;
+  const bool wants_all = run.ranges.include.empty() && !run.counters;
   // A program without ranges is a region itself, unless ranges were asked for.
-  const bool program =
-      !run.unopened && seen.results == 0 && run.by_native.session && run.ranges.include.empty() &&
-      !run.counters &&
+  const bool is_program =
+      !run.unopened && seen.results == 0 && run.by_native.session && wants_all &&
       (model::holds_anything(*run.by_native.session) || holds_program(*run.by_native.session));
-  const bool any = seen.results > 0 || program;
-  outcome.result = any ? collect::Result::kOk : collect::Result::kEmpty;
-  outcome.message =
-      seen.results > 0
-          ? "native: " + base::counted(model::count_ranges(*run.by_native.session), "range") +
-                (run.args.native.extra_env.contains(wire::kLight)
-                     ? ""
-                     : ", " + base::counted(run.by_native.session->kernels.size(), "kernel"))
-          : "native: " + (whole ? why_no_range(session ? *run.by_native.session : none)
-                                : session.error().what);
-  if (program)
+  const bool has_results = seen.results > 0 || is_program;
+  const model::Session nothing;
+  collect::Outcome outcome;
+  outcome.result = has_results ? collect::Result::kOk : collect::Result::kEmpty;
+  if (is_program)
     outcome.message = "native: no range, " +
                       base::counted(run.by_native.session->cpu.samples.size(), "sample") +
                       " of the CPU";
-  if (!look && any) run.captured.emplace_back("native");
-  if (!look && !any && !run.unopened) run.explanations.push_back({outcome.message, whole});
-  if (!look && !any && !run.unopened && run.by_native.session && run.ranges.include.empty() &&
-      !run.counters)
-    run.explanations.push_back(
-        {"no process loaded rangescope's library, and the CPU was not sampled" +
-             not_sampled(*run.by_native.session),
-         false});
+  else if (seen.results > 0)
+    outcome.message = native_results(run);
+  else if (is_readable)
+    outcome.message = "native: " + why_no_range(session ? *run.by_native.session : nothing);
+  else
+    outcome.message = "native: " + session.error().what;
+  if (!is_probe && has_results) run.captured.emplace_back("native");
+  if (!is_probe && !has_results && !run.unopened) {
+    run.explanations.push_back({outcome.message, is_readable});
+    if (run.by_native.session && wants_all)
+      run.explanations.push_back(
+          {"no process loaded rangescope's library, and the CPU was not sampled" +
+               not_sampled(*run.by_native.session),
+           false});
+  }
   if (!ran.ended.ok()) outcome.message += "; the program ended by " + base::describe(ran.ended);
   runs::Stage stage = StageRunner::stage_of(folder, base::tool_version(), "", outcome, ran);
   stage.results = seen.results;
-  stage.report = look ? "look/native" : "native";
+  stage.report = is_probe ? "look/native" : "native";
   run.runner->record(std::move(stage));
   if (ran.ended.timed_out) base::warn("the program was ended after --timeout");
   if (ran.ended.signal) base::warn("the program was ended by " + base::describe(ran.ended));
   if (!ran.ended.ok()) {
     run.program_failed = ran.ended;
-    run.explanations.push_back(
-        {(run.asked.nsys || run.asked.ncu ? "the program failed even without nsys and ncu: "
-                                          : "the program ended by ") +
-             base::describe(ran.ended) +
-             (run.asked.nsys || run.asked.ncu ? "; they were not started" : ""),
-         true});
+    run.explanations.push_back({program_failure(run, ran.ended), true});
   }
   return {};
+}
+
+/// Sets the settings of counters that depend on others.
+static void complete_counter_settings(Run& run, bool is_pc) {
+  run.args.counters.ranges = run.ranges;
+  run.args.counters.kernels = run.args.analysis.kernels;
+  run.args.counters.skip_unknown = run.config.flag("pipeline.skip_unknown");
+  run.args.counters.every =
+      static_cast<std::uint32_t>(run.config.integer("ranges.every").value_or(1));
+  if (is_pc && !run.config.set_by_user("pipeline.native.rounds"))
+    run.args.counters.rounds = 2;  // sampling the program counter slows each of them
+  const bool counts_all_kernels =
+      !is_pc && !run.args.analysis.kernels.empty() && run.args.counters.per != "kernel";
+  if (counts_all_kernels)
+    run.note(
+        "native counters of a range include every kernel in it; use --per kernel to count only "
+        "those of --kernel");
 }
 
 base::Result<void> plan_counters(Run& run) {
   const auto names =
       run.asked.ncu ? metrics_of(run.config) : run.config.list("pipeline.native.metrics");
-  // What is sampled unless something else is asked for is left out without a word.
-  const bool pc = names.empty() && run.args.counters.pc != "off",
-             must = run.args.counters.pc == "on";
-  if (names.empty() && !pc) return {};
-  if (must && !names.empty())
+  const bool is_pc = names.empty() && run.args.counters.pc != "off";
+  const bool needs_pc = run.args.counters.pc == "on";
+  if (names.empty() && !is_pc) return {};
+  if (needs_pc && !names.empty())
     return base::fail(base::Code::kUsage, "--metrics and --pc need the same hardware", "--pc",
                       "Run the program twice: with --metrics, and with --pc on.");
   if (std::find(names.begin(), names.end(), "") != names.end())
     return base::fail(base::Code::kUsage, "an empty name in '" + base::join(names, ",") + "'",
                       "--metrics");
   const collect::Wish wanted = wish_of(run);
-  if (!pc && run.asked.ncu &&
-      (wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges))
-    return {};
+  const bool only_ncu_can =
+      wanted.mode != "auto" || wanted.sections || wanted.kernel_filter || !wanted.ranges;
+  if (!is_pc && run.asked.ncu && only_ncu_can) return {};
+  // ncu counts instead; samples that nobody asked for are left out without a message.
+  const bool may_lack_counters = run.asked.ncu || (is_pc && !needs_pc);
   if (!run.asked.native) {
     run.no_counters = "the native stage is off";
-    if (run.asked.ncu || (pc && !must)) return {};
+    if (may_lack_counters) return {};
     return base::fail(base::Code::kConfig, "metrics are requested, but nsys measures none",
                       "pipeline.native.metrics",
                       "Switch ncu or the native stage on: --ncu or --native.");
   }
   if (run.args.native.extra_env.contains(wire::kLight)) {
     run.no_counters = "--light keeps CUPTI out of the program, and counters of ranges need it";
-    if (run.asked.ncu || (pc && !must)) return {};
-    return base::fail(base::Code::kUsage, run.no_counters, pc ? "--pc" : "--metrics",
+    if (may_lack_counters) return {};
+    return base::fail(base::Code::kUsage, run.no_counters, is_pc ? "--pc" : "--metrics",
                       "Leave one of them out; GPU samples are in the report without either.");
   }
-  run.args.counters.ranges = run.ranges;
-  run.args.counters.kernels = run.args.analysis.kernels;
-  run.args.counters.skip_unknown = run.config.flag("pipeline.skip_unknown");
-  run.args.counters.every =
-      static_cast<std::uint32_t>(run.config.integer("ranges.every").value_or(1));
-  if (pc && !run.config.set_by_user("pipeline.native.rounds"))
-    run.args.counters.rounds = 2;  // each is dear
-  if (!pc && !run.args.analysis.kernels.empty() && run.args.counters.per != "kernel")
-    run.note(
-        "native counters of a range include every kernel in it; use --per kernel to count only "
-        "those of --kernel");
-  auto plan = pc ? prepare_samples(run.args.counters) : prepare_counters(names, run.args.counters);
+  complete_counter_settings(run, is_pc);
+  auto plan =
+      is_pc ? prepare_samples(run.args.counters) : prepare_counters(names, run.args.counters);
   if (plan) {
     run.counters = std::move(*plan);
     for (const std::string& metric : run.counters->plan.skipped)
@@ -364,7 +402,7 @@ base::Result<void> plan_counters(Run& run) {
     return {};
   }
   run.no_counters = "no hardware counters: " + plan.error().what;
-  if (run.asked.ncu || (pc && !must)) return {};
+  if (may_lack_counters) return {};
   // Wrong names are an error; a machine that has no counters to give still gives wall times.
   const base::Code code = plan.error().code;
   if (run.args.strict || code == base::Code::kUsage || code == base::Code::kConfig)
