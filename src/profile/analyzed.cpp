@@ -104,9 +104,8 @@ std::string text_at(const config::Value& settings, std::string_view key) {
 
 analyze::FoldNames fold_names_at(const config::Value& settings) {
   const std::string name = text_at(settings, "report.fold_names");
-  return name == "numbers" ? analyze::FoldNames::kNumbers
-         : name == "off"   ? analyze::FoldNames::kOff
-                           : analyze::FoldNames::kAuto;
+  if (name == "numbers") return analyze::FoldNames::kNumbers;
+  return name == "off" ? analyze::FoldNames::kOff : analyze::FoldNames::kAuto;
 }
 
 }  // namespace

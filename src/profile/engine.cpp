@@ -190,8 +190,10 @@ void Run::cut_short(const std::string& stage, const base::Ended& ended) {
 }
 
 const model::Session* Run::timeline() const {
-  return better_timeline(by_native.session ? &*by_native.session : nullptr,
-                         by_nsys.session ? &*by_nsys.session : nullptr);
+  const auto session_of = [](const auto& capture) {
+    return capture.session ? &*capture.session : nullptr;
+  };
+  return better_timeline(session_of(by_native), session_of(by_nsys));
 }
 
 Stages stages_of(Run& run) {

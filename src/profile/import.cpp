@@ -74,68 +74,84 @@ base::Result<bool> redact_copy(const fs::path& snapshot) {
 }
 
 /// Copies it into the run.
-base::Result<runs::Import> take_in(const Given& one, const fs::path& run) {
-  std::error_code error;
-  runs::Import import{.from = fs::absolute(one.path, error).lexically_normal().string(),
-                      .format = std::string(one.reader->name),
-                      .tool = one.source.tool,
-                      .version = one.source.schema};
-  struct ::stat info {};
-  if (::stat(one.path.c_str(), &info) != 0)
-    return base::fail(base::Code::kIo, "cannot be read", one.path.string());
-  import.modified_unix_ns =
-      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-  const fs::path kind = one.source.maker == model::Maker::kRangescope ? "native"
-                        : one.source.maker == model::Maker::kNcu      ? "ncu"
-                        : one.source.maker == model::Maker::kNsys     ? "nsys"
-                                                                      : "other";
-
-  if (fs::is_directory(one.path, error)) {
-    const fs::path to = unused(run / kind);
-    for (fs::directory_iterator entry(one.path, error), end; !error && entry != end;
-         entry.increment(error)) {
-      if (!entry->is_regular_file(error)) continue;
-      import.bytes += entry->file_size(error);
-      TRY(copy_to(entry->path(), to / entry->path().filename()));
-    }
-    redact_snapshots(to, base::Redactor());
-    import.file = to.lexically_relative(run).string();
-    return import;
+/// The folder of a run in which captures of this tool are.
+const char* folder_of(model::Maker maker) {
+  switch (maker) {
+    case model::Maker::kRangescope: return "native";
+    case model::Maker::kNcu: return "ncu";
+    case model::Maker::kNsys: return "nsys";
+    default: return "other";
   }
+}
 
-  import.sha256 = TRY(base::sha256_file(one.path));
-  import.bytes = static_cast<std::uint64_t>(info.st_size);
-  const fs::path to = unused(run / kind / one.path.filename());
-  TRY(copy_to(one.path, to));
+base::Result<void> copy_folder(const Given& given, const fs::path& run, runs::Import& import) {
+  std::error_code error;
+  const fs::path to = unused(run / folder_of(given.source.maker));
+  for (fs::directory_iterator entry(given.path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->is_regular_file(error)) continue;
+    import.bytes += entry->file_size(error);
+    TRY(copy_to(entry->path(), to / entry->path().filename()));
+  }
+  redact_snapshots(to, base::Redactor());
   import.file = to.lexically_relative(run).string();
-  if (one.reader == &read::snapshot::kReader) import.redacted = TRY(redact_copy(to));
-  fs::path sqlite = one.database == one.path ? to : fs::path{};
-  if (!one.database.empty() && one.database != one.path) {
-    fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write,
-                    error);  // it holds environments
+  return {};
+}
+
+/// A report of nsys is copied with its SQLite export, which is what is read then.
+base::Result<void> copy_file(const Given& given, const fs::path& run, runs::Import& import) {
+  std::error_code error;
+  const fs::path to = unused(run / folder_of(given.source.maker) / given.path.filename());
+  TRY(copy_to(given.path, to));
+  import.file = to.lexically_relative(run).string();
+  if (given.reader == &read::snapshot::kReader) import.redacted = TRY(redact_copy(to));
+  if (given.database.empty()) return {};
+  fs::path sqlite = to;
+  if (given.database != given.path) {
+    // It holds environments.
+    fs::permissions(to, fs::perms::owner_read | fs::perms::owner_write, error);
     sqlite = unused(fs::path(to).replace_extension(".sqlite"));
-    TRY(copy_to(one.database, sqlite));
+    TRY(copy_to(given.database, sqlite));
     import.original = import.file;
     import.file = sqlite.lexically_relative(run).string();
   }
-  if (!sqlite.empty()) {
-    fs::permissions(sqlite, fs::perms::owner_write, fs::perm_options::add, error);
-    if (auto done = profile::redact_nsys_export(sqlite); !done) {
-      fs::remove(sqlite, error);
-      return base::fail(base::Code::kIo,
-                        "the copy's environments could not be redacted: " + done.error().what,
-                        one.path.string());
-    }
-    import.redacted = true;
+  fs::permissions(sqlite, fs::perms::owner_write, fs::perm_options::add, error);
+  if (auto done = profile::redact_nsys_export(sqlite); !done) {
+    fs::remove(sqlite, error);
+    return base::fail(base::Code::kIo,
+                      "the copy's environments could not be redacted: " + done.error().what,
+                      given.path.string());
   }
+  import.redacted = true;
+  return {};
+}
+
+base::Result<runs::Import> take_in(const Given& given, const fs::path& run) {
+  std::error_code error;
+  runs::Import import{.from = fs::absolute(given.path, error).lexically_normal().string(),
+                      .format = std::string(given.reader->name),
+                      .tool = given.source.tool,
+                      .version = given.source.schema};
+  struct ::stat info {};
+  if (::stat(given.path.c_str(), &info) != 0)
+    return base::fail(base::Code::kIo, "cannot be read", given.path.string());
+  import.modified_unix_ns =
+      std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  if (fs::is_directory(given.path, error)) {
+    TRY(copy_folder(given, run, import));
+    return import;
+  }
+  import.sha256 = TRY(base::sha256_file(given.path));
+  import.bytes = static_cast<std::uint64_t>(info.st_size);
+  TRY(copy_file(given, run, import));
   return import;
 }
 
 base::Result<void> fill_run(const fs::path& run, const std::vector<Given>& given,
                             const read::Options& reading, model::Report& report) {
   std::vector<runs::Import> imports;
-  for (const Given& one : given) {
-    auto import = TRY(take_in(one, run));
+  for (const Given& input : given) {
+    auto import = TRY(take_in(input, run));
     imports.push_back(std::move(import));
   }
   TRY(runs::write_imports(run, imports));
@@ -154,22 +170,25 @@ base::Result<fs::path> import_files(const std::vector<std::string>& inputs, cons
                                     const read::Options& reading) {
   std::vector<Given> given;
   for (const std::string& input : inputs) {
-    auto one = TRY(examine(input, reading));
-    const auto same = [&](const Given& other) {
+    auto examined = TRY(examine(input, reading));
+    const auto is_same = [&](const Given& other) {
       std::error_code error;
-      return fs::equivalent(other.path, one.path, error);
+      return fs::equivalent(other.path, examined.path, error);
     };
-    if (std::any_of(given.begin(), given.end(), same))
+    if (std::any_of(given.begin(), given.end(), is_same))
       return base::fail(base::Code::kUsage, "the same file twice", input, "Give each file once");
-    given.push_back(std::move(one));
+    given.push_back(std::move(examined));
   }
   auto record = TRY(RunRecord::begin(root, {}, arguments));
   model::Report report;
   auto done = fill_run(record.path(), given, reading, report);
-  auto finished =
-      record.finish(done ? 0 : base::exit_code(done.error().code), done ? "ok" : "error",
-                    done ? "" : base::to_string(done.error()), report.losses);
-  TRY(done);
+  if (!done) {
+    const base::Error& error = done.error();
+    (void)record.finish(base::exit_code(error.code), "error", base::to_string(error),
+                        report.losses);
+    return base::fail(std::move(done));
+  }
+  auto finished = record.finish(0, "ok", "", report.losses);
   TRY(finished);
   return record.path();
 }

@@ -92,14 +92,15 @@ void label_processes(const fs::path& capture, model::Session& session) {
 
 tl::unexpected<base::Error> nothing_of(const runs::job::Job& job,
                                        const std::vector<std::uint32_t>& ranks) {
-  return base::fail(
-      base::Code::kNothingCaptured,
-      job.members.empty() ? "no rank of the job has left a run"
-      : ranks.empty()     ? "no rank of the job has captured anything"
-                          : "the job has no capture of rank " + runs::job::ranks_text(ranks),
-      job.folder.string(),
-      "See what happened: rangescope runs show " +
-          base::shell_quote((job.members.empty() ? job.folder : job.members.front().run).string()));
+  std::string what = "no rank of the job has left a run";
+  fs::path run = job.folder;
+  if (!job.members.empty()) {
+    what = "no rank of the job has captured anything";
+    if (!ranks.empty()) what = "the job has no capture of rank " + runs::job::ranks_text(ranks);
+    run = job.members.front().run;
+  }
+  return base::fail(base::Code::kNothingCaptured, what, job.folder.string(),
+                    "See what happened: rangescope runs show " + base::shell_quote(run.string()));
 }
 
 void add_job(const runs::job::Job& job, model::Report& report) {
@@ -248,6 +249,35 @@ std::map<std::uint32_t, double> clock_offsets(const runs::job::Job& job) {
   return out;
 }
 
+using Use = std::function<base::Result<void>(const Analyzed&, const std::string&,
+                                             std::optional<std::uint32_t>)>;
+using Read = std::function<base::Result<Analyzed>(const read::Options&)>;
+
+/// Hands over each rank that `read` finds, read by itself. `job`: its name, or "" for the run's.
+base::Result<void> use_each_rank(const Read& read, const read::Options& reading, std::string job,
+                                 std::optional<std::uint32_t> rank, const Use& use) {
+  auto all_ranks = read(reading);
+  if (!all_ranks) return base::Result<void>(base::fail(std::move(all_ranks)));
+  if (job.empty()) job = all_ranks->report.run.id;
+  std::vector<std::uint32_t> ranks;
+  for (const model::Rank& member : all_ranks->report.ranks) ranks.push_back(member.rank);
+  if (ranks.size() < 2) {
+    if (!rank && !ranks.empty()) rank = ranks.front();
+    return use(*all_ranks, job, rank);
+  }
+  all_ranks->session = {};
+  read::Options only = reading;
+  for (const std::uint32_t number : ranks) {
+    only.ranks = {number};
+    const auto analyzed = read(only);
+    if (!analyzed) return base::Result<void>(tl::make_unexpected(analyzed.error()));
+    const bool holds_several = analyzed->report.ranks.size() > 1;  // one file with all of them
+    if (holds_several) return use(*analyzed, job, {});
+    TRY(use(*analyzed, job, number));
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<void> each_rank(
@@ -255,34 +285,14 @@ base::Result<void> each_rank(
     const read::Options& reading,
     const std::function<base::Result<void>(const Analyzed&, const std::string&,
                                            std::optional<std::uint32_t>)>& use) {
-  using Read = std::function<base::Result<Analyzed>(const read::Options&)>;
-  const auto one_by_one = [&](const Read& read, std::string job,
-                              std::optional<std::uint32_t> rank) -> base::Result<void> {
-    auto whole = read(reading);
-    if (!whole) return base::Result<void>(base::fail(std::move(whole)));
-    if (job.empty()) job = whole->report.run.id;
-    std::vector<std::uint32_t> ranks;
-    for (const model::Rank& each : whole->report.ranks) ranks.push_back(each.rank);
-    if (ranks.size() < 2)
-      return use(*whole, job, rank || ranks.empty() ? rank : std::optional(ranks.front()));
-    whole->session = {};
-    read::Options only = reading;
-    for (const std::uint32_t each : ranks) {
-      only.ranks = {each};
-      const auto analyzed = read(only);
-      if (!analyzed) return base::Result<void>(tl::make_unexpected(analyzed.error()));
-      if (analyzed->report.ranks.size() > 1)
-        return use(*analyzed, job, {});  // one file holds several
-      TRY(use(*analyzed, job, each));
-    }
-    return base::Result<void>();
-  };
   auto job = TRY(named.size() == 1 ? runs::job::find_job(root, named.front())
                                    : base::Result<std::optional<runs::job::Job>>());
-  if (!job)
-    return one_by_one(
-        [&](const read::Options& only) { return analyze_named(root, named, options, only); }, {},
-        {});
+  if (!job) {
+    const auto read_named = [&](const read::Options& only) {
+      return analyze_named(root, named, options, only);
+    };
+    return use_each_rank(read_named, reading, {}, {}, use);
+  }
   base::Error last{base::Code::kNothingCaptured,
                    "the job has no capture of these ranks",
                    job->folder.string(),
@@ -291,25 +301,25 @@ base::Result<void> each_rank(
   const std::map<std::uint32_t, double> offsets = clock_offsets(*job);
   for (const runs::job::Member* member : members_of(*job, reading.ranks)) {
     const auto captures = filled_captures(member->run);
-    bool read = false;
-    const auto done = one_by_one(
-        [&](const read::Options& only) -> base::Result<Analyzed> {
-          if (captures.empty())
-            return base::fail(base::Code::kNothingCaptured, "nothing was captured",
-                              member->run.string());
-          auto analyzed = analyze_inputs(captures, member->run, options, only);
-          if ((read = analyzed.has_value()))
-            for (model::Rank& rank : analyzed->report.ranks)
-              if (const auto at = offsets.find(rank.rank); at != offsets.end())
-                rank.clock_offset_ns = at->second;
-          return analyzed;
-        },
-        job->name, member->rank);
+    bool was_read = false;
+    const auto read_member = [&](const read::Options& only) -> base::Result<Analyzed> {
+      if (captures.empty())
+        return base::fail(base::Code::kNothingCaptured, "nothing was captured",
+                          member->run.string());
+      auto analyzed = analyze_inputs(captures, member->run, options, only);
+      was_read = analyzed.has_value();
+      if (!was_read) return analyzed;
+      for (model::Rank& rank : analyzed->report.ranks)
+        if (const auto offset = offsets.find(rank.rank); offset != offsets.end())
+          rank.clock_offset_ns = offset->second;
+      return analyzed;
+    };
+    const auto done = use_each_rank(read_member, reading, job->name, member->rank, use);
     if (done) {
       ++used;
       continue;
     }
-    if (read) return done;  // what was to be done with it failed
+    if (was_read) return done;  // what was to be done with it failed
     last = done.error();
     base::warn(member->run.filename().string() + " is left out: " + last.what);
   }

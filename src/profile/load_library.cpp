@@ -280,30 +280,21 @@ bool mend_call(user_regs_struct& registers, std::uint64_t number) {
   return again || answer != EINTR;
 }
 
-/// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back.
-/// False: it is as it was. `areas`: the memory of the process.
-bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places,
-            const std::vector<base::MemoryArea>& areas, std::uint64_t function,
-            const std::string& text, std::uint64_t second) {
-  user_regs_struct registers{};
-  std::uint64_t blocked = 0;
-  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0 || registers.rip != call.at ||
-      registers.rsp != call.stack || registers.orig_rax != call.number || registers.cs != 0x33 ||
-      ::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0 ||
-      !has_room(pid, static_cast<std::uint32_t>(tid), areas, registers) ||
-      !mend_call(registers, call.number))
-    return false;
-  const std::string vectors = vectors_of(tid);
-  if (vectors.empty()) return false;
-  constexpr std::uint64_t kRedZone = 128;
-  const std::uint64_t top = (registers.rsp - kRedZone) & ~63ull,
-                      text_at = top - (text.size() + 63) / 64 * 64,
-                      vectors_at = text_at - (vectors.size() + 63) / 64 * 64,
-                      frame_at = ((vectors_at - 8 - sizeof(ucontext_t)) & ~15ull) - 8;
+/// The thread is where it was when it was chosen, in the program's own code.
+bool is_still_at(const Waiting& call, const user_regs_struct& registers) {
+  constexpr std::uint64_t kCodeOf64Bits = 0x33;
+  return registers.rip == call.at && registers.rsp == call.stack &&
+         registers.orig_rax == call.number && registers.cs == kCodeOf64Bits;
+}
+
+/// What a handler of a signal returns to: the thread with these registers. `vectors_at`: where its
+/// vector registers are.
+ucontext_t context_of(const user_regs_struct& registers, std::uint64_t blocked_signals,
+                      std::uint64_t vectors_at) {
   ucontext_t context{};
   context.uc_flags = 1 | 2 | 4;  // UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS
-  context.uc_stack.ss_flags =
-      1 << 6;  // none that there is: the other stack of signals stays as it is
+  // None that there is: the other stack of signals stays as it is.
+  context.uc_stack.ss_flags = 1 << 6;
   auto& saved = context.uc_mcontext.gregs;
   const auto keep = [&](int place, unsigned long long value) {
     saved[place] = static_cast<greg_t>(value);
@@ -328,20 +319,55 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   keep(REG_EFL, registers.eflags);
   keep(REG_CSGSFS, registers.cs | registers.ss << 48);
   context.uc_mcontext.fpregs = reinterpret_cast<fpregset_t>(vectors_at);
-  std::memcpy(&context.uc_sigmask, &blocked, sizeof blocked);
+  std::memcpy(&context.uc_sigmask, &blocked_signals, sizeof blocked_signals);
+  return context;
+}
+
+bool write_memory(std::uint32_t pid, std::uint64_t address, std::string& bytes) {
+  const iovec local{bytes.data(), bytes.size()};
+  const iovec remote{reinterpret_cast<void*>(address), bytes.size()};
+  const ssize_t written = ::process_vm_writev(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0);
+  return written == static_cast<ssize_t>(bytes.size());
+}
+
+/// Every signal but those of faults: meanwhile no handler of the program runs.
+void block_signals(pid_t tid) {
+  std::uint64_t blocked = ~0ull;
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS})
+    blocked &= ~(1ull << (fault - 1));
+  ::ptrace(PTRACE_SETSIGMASK, tid, sizeof blocked, &blocked);
+}
+
+/// The thread, which is stopped, calls `function(text, second)` when it is let go, and comes back.
+/// False: it is as it was. `areas`: the memory of the process.
+bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& places,
+            const std::vector<base::MemoryArea>& areas, std::uint64_t function,
+            const std::string& text, std::uint64_t second) {
+  user_regs_struct registers{};
+  std::uint64_t blocked = 0;
+  if (::ptrace(PTRACE_GETREGS, tid, nullptr, &registers) != 0) return false;
+  if (!is_still_at(call, registers)) return false;
+  if (::ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked) != 0) return false;
+  if (!has_room(pid, static_cast<std::uint32_t>(tid), areas, registers)) return false;
+  if (!mend_call(registers, call.number)) return false;
+  const std::string vectors = vectors_of(tid);
+  if (vectors.empty()) return false;
+  // From the top of the stack down: the text, the vector registers, the frame of a signal.
+  constexpr std::uint64_t kRedZone = 128;
+  const std::uint64_t top = (registers.rsp - kRedZone) & ~63ull;
+  const std::uint64_t text_at = top - (text.size() + 63) / 64 * 64;
+  const std::uint64_t vectors_at = text_at - (vectors.size() + 63) / 64 * 64;
+  const std::uint64_t frame_at = ((vectors_at - 8 - sizeof(ucontext_t)) & ~15ull) - 8;
+  const ucontext_t context = context_of(registers, blocked, vectors_at);
   std::string frame(top - frame_at, '\0');
-  const auto put = [&](std::uint64_t at, const void* from, std::size_t bytes) {
-    std::memcpy(frame.data() + (at - frame_at), from, bytes);
+  const auto put = [&](std::uint64_t address, const void* from, std::size_t bytes) {
+    std::memcpy(frame.data() + (address - frame_at), from, bytes);
   };
   put(frame_at, &places.restorer, 8);
   put(frame_at + 8, &context, sizeof context);
   put(vectors_at, vectors.data(), vectors.size());
   put(text_at, text.data(), text.size());
-  const iovec here{frame.data(), frame.size()},
-      there{reinterpret_cast<void*>(frame_at), frame.size()};
-  if (::process_vm_writev(static_cast<pid_t>(pid), &here, 1, &there, 1, 0) !=
-      static_cast<ssize_t>(frame.size()))
-    return false;
+  if (!write_memory(pid, frame_at, frame)) return false;
   constexpr std::uint64_t kDirection = 1 << 10;
   registers.rip = function;
   registers.rsp = frame_at;
@@ -351,11 +377,7 @@ bool divert(std::uint32_t pid, pid_t tid, const Waiting& call, const Places& pla
   registers.orig_rax = ~0ull;  // in no call: the kernel begins none again
   registers.eflags &= ~kDirection;
   if (::ptrace(PTRACE_SETREGS, tid, nullptr, &registers) != 0) return false;
-  std::uint64_t all = ~0ull;
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS})
-    all &= ~(1ull << (fault - 1));
-  ::ptrace(PTRACE_SETSIGMASK, tid, sizeof all,
-           &all);  // no handler of the program within; the frame has what was
+  block_signals(tid);  // the frame has those that were blocked
   return true;
 }
 

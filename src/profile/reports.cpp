@@ -177,54 +177,75 @@ void read_again(Run& run) {
   }
 }
 
-base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
-  model::Report* whole = &analyzed.report;
-  for (const std::string& text : run.notes) whole->notes.push_back(text);
-  whole->losses.insert(whole->losses.end(), run.cut.begin(), run.cut.end());
-  whole->findings = run.findings;
+namespace {
+
+/// "ncu, range: why it failed": a stage's message without the stage, which most begin with.
+std::string failure_text(const std::string& name, const runs::Stage& stage) {
+  const std::string prefix = stage.stage + ": ";
+  const bool has_prefix = stage.message.starts_with(prefix);
+  return name + ": " + stage.message.substr(has_prefix ? prefix.size() : 0);
+}
+
+/// The loss of a stage that has no results at all.
+model::Loss loss_of(const Run& run, const runs::Stage& stage, const std::string& name) {
+  model::Loss loss{model::LossKind("stage_failed"), 1, failure_text(name, stage)};
+  if (stage.outcome == "empty") loss.kind = model::LossKind("stage_empty");
+  const auto finding =
+      std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& candidate) {
+        return candidate.id == stage.why || candidate.id == stage.stage + "." + stage.why;
+      });
+  if (finding != run.findings.end())
+    loss.detail = name + " captured nothing: see " + finding->id;
+  else if (!stage.cure.empty())
+    loss.detail += ". " + stage.cure;
+  return loss;
+}
+
+/// Counts a loss that another attempt has as well.
+void add_loss(model::Loss loss, std::vector<model::Loss>& losses) {
+  const auto same = std::find_if(losses.begin(), losses.end(), [&](const model::Loss& other) {
+    return other.kind == loss.kind && other.detail == loss.detail;
+  });
+  if (same != losses.end())
+    ++same->count;
+  else
+    losses.push_back(std::move(loss));
+}
+
+/// Steps that failed on the way to one that worked are notes; a stage that has nothing at all is a
+/// loss.
+void add_failed_stages(const Run& run, model::Report& report) {
   for (const runs::Stage& stage : run.runner->stages()) {
     if (stage.outcome != "empty" && stage.outcome != "failed") continue;
-    // Rungs that failed on the way to one that worked are notes; a stage that has nothing at all is
-    // a loss.
-    const bool missing =
-        std::find(run.captured.begin(), run.captured.end(), stage.stage) == run.captured.end();
-    const std::string told = stage.stage + ": ";  // what most messages begin with
-    const std::string name = stage.stage + (stage.step.empty() ? "" : ", " + stage.step);
-    const std::string text =
-        name + ": " + stage.message.substr(stage.message.starts_with(told) ? told.size() : 0);
-    if (!missing || stage.stage == "look") {
-      whole->notes.push_back(text);
-      continue;
-    }
-    const auto found =
-        std::find_if(run.findings.begin(), run.findings.end(), [&](const model::Finding& finding) {
-          return finding.id == stage.why || finding.id == stage.stage + "." + stage.why;
-        });
-    model::Loss loss{
-        stage.outcome == "empty" ? model::LossKind("stage_empty") : model::LossKind("stage_failed"),
-        1,
-        found != run.findings.end() ? name + " captured nothing: see " + found->id
-        : stage.cure.empty()        ? text
-                                    : text + ". " + stage.cure};
-    const auto same =
-        std::find_if(whole->losses.begin(), whole->losses.end(), [&](const model::Loss& other) {
-          return other.kind == loss.kind && other.detail == loss.detail;  // of another attempt
-        });
-    if (same != whole->losses.end())
-      ++same->count;
+    std::string name = stage.stage;
+    if (!stage.step.empty()) name += ", " + stage.step;
+    const bool has_results =
+        std::find(run.captured.begin(), run.captured.end(), stage.stage) != run.captured.end();
+    if (has_results || stage.stage == "look")
+      report.notes.push_back(failure_text(name, stage));
     else
-      whole->losses.push_back(std::move(loss));
+      add_loss(loss_of(run, stage, name), report.losses);
   }
+}
+
+}  // namespace
+
+base::Result<void> write_reports(Run& run, Analyzed& analyzed, bool show) {
+  model::Report& report = analyzed.report;
+  for (const std::string& text : run.notes) report.notes.push_back(text);
+  report.losses.insert(report.losses.end(), run.cut.begin(), run.cut.end());
+  report.findings = run.findings;
+  add_failed_stages(run, report);
   if (run.counters && run.args.counters.passes == "auto" && !run.repetition)
-    for (const model::Loss& loss : whole->losses)
+    for (const model::Loss& loss : report.losses)
       if (loss.kind == "counters_incomplete") base::info(base::printable(loss.detail));
-  auto written =
-      write_files(run, analyzed);  // where the disk is full the report is shown all the same
+  // Where the disk is full the report is shown all the same.
+  auto written = write_files(run, analyzed);
   if (!show || !run.args.talk.report || runs::job::reports_together(run.folder)) return written;
-  if (run.args.talk.report_tells)  // beside the messages of the run
-    std::erase_if(whole->notes, [&](const std::string& text) {
-      return std::find(run.notes.begin(), run.notes.end(), text) != run.notes.end();
-    });
+  const auto was_printed = [&](const std::string& text) {
+    return std::find(run.notes.begin(), run.notes.end(), text) != run.notes.end();
+  };
+  if (run.args.talk.report_tells) std::erase_if(report.notes, was_printed);
   auto shown = run.args.talk.report(analyzed);
   return written ? shown : written;
 }

@@ -281,44 +281,58 @@ class Ncu : public Stage {
       return {};
     }
     std::vector<std::string> names;
-    std::string told;
+    std::vector<std::string> listed;
     for (const analyze::ChosenKernel& kernel : *chosen) {
       names.push_back(kernel.name);
-      if (names.size() <= 5)
-        told += (told.empty() ? "" : ", ") + kernel.name + " (" + base::format_ns(kernel.total_ns) +
-                ")";
+      if (listed.size() < 5)
+        listed.push_back(kernel.name + " (" + base::format_ns(kernel.total_ns) + ")");
     }
     if (names.empty()) return {};
+    if (listed.size() < names.size()) listed.emplace_back("...");
     TRY(keep_list(listed_of(*chosen)));
     kernel_groups_ = collect::ncu::split_kernels(names);
+    const char* in_ranges = run_.ranges.include.empty() ? "" : " in the ranges";
     run_.note("ncu: the " + base::counted(names.size(), "kernel") + " with the most GPU time" +
-              (run_.ranges.include.empty() ? "" : " in the ranges") + ": " + told +
-              (names.size() > 5 ? ", ..." : ""));
+              in_ranges + ": " + base::join(listed, ", "));
     if (kernel_groups_.size() > 1)
       base::warn("ncu: their names are too long for one command line; ncu runs " +
                  std::to_string(kernel_groups_.size()) + " times");
     return {};
   }
+  [[nodiscard]] std::string tool() const { return "ncu " + collect::to_string(can_->version); }
+
+  /// ncu cannot run as asked.
+  Outcome refused(Step step, const base::Error& error) {
+    Outcome outcome;
+    outcome.message = "ncu: " + error.what;
+    outcome.code = error.code;
+    outcome.complaints.push_back({"ncu.plan", error.where, error.what, error.hint, false, false});
+    runs::Stage stage =
+        StageRunner::stage_of("ncu", tool(), std::string(collect::step_name(step)), outcome, {});
+    stage.outcome = "refused";
+    run_.runner->record(std::move(stage));
+    return outcome;
+  }
+
+  /// ncu left a report that cannot be read, and reported nothing itself.
+  static void set_unreadable(const base::Error& error, Outcome& outcome) {
+    outcome.result = collect::Result::kFailed;
+    outcome.message = "ncu: its report cannot be read: " + error.what;
+    outcome.code = base::Code::kNothingCaptured;
+    outcome.complaints.push_back(
+        {"ncu.report", error.where, outcome.message.substr(5), error.hint, false, true});
+  }
+
   /// One run of ncu, judged by its report.
   Outcome one_run(Step step, const std::string& report, const std::vector<std::string>& kernels,
                   bool trial) {
-    Outcome failed;
     const auto options = options_for(step, report, kernels, trial);
     const collect::Request request = this->request();
     auto plan = collect::ncu::plan(*can_, options, request);
-    if (!plan) {
-      failed.message = "ncu: " + plan.error().what;
-      failed.code = plan.error().code;
-      failed.complaints.push_back(
-          {"ncu.plan", plan.error().where, plan.error().what, plan.error().hint, false, false});
-      runs::Stage stage = StageRunner::stage_of("ncu", "ncu " + collect::to_string(can_->version),
-                                                std::string(collect::step_name(step)), failed, {});
-      stage.outcome = "refused";
-      run_.runner->record(std::move(stage));
-      return failed;
-    }
+    if (!plan) return refused(step, plan.error());
     for (const std::string& text : plan->notes) run_.note("ncu: " + text);
-    if (!run_.asked.native && !run_.asked.nsys && !run_.last)
+    const bool runs_alone = !run_.asked.native && !run_.asked.nsys;
+    if (runs_alone && !run_.last)
       if (auto written = run_.record->about_to_run(*plan); !written)
         base::warn(written.error().what);
     const fs::path base = collect::ncu::report_base(request, options);
@@ -327,46 +341,34 @@ class Ncu : public Stage {
       fs::remove(base.string() + extension, ignored);  // an old report proves nothing
     auto ran = run_.runner->run(*plan, report, base.string() + ".log");
     if (!ran) {
+      Outcome failed;
       failed.message = "ncu: " + ran.error().what;
       failed.code = ran.error().code;
       failed.fatal = true;
       return failed;
     }
     run_.last = ran->ended;
-    if (!run_.asked.native && !run_.asked.nsys)
+    if (runs_alone)
       if (auto written = run_.record->ended(ran->ended); !written) base::warn(written.error().what);
     collect::Observed seen = observed(*ran, run_.runner->interrupted());
     const fs::path file = report_file(base);
-    std::optional<model::Session> session;
-    std::optional<base::Error> unread;
-    if (!file.empty()) {
-      auto read = read::read_any(file);
-      seen.report = read.has_value();
-      if (read) {
-        seen.results = read->measurements.size();
-        session = std::move(*read);
-      } else {
-        unread = std::move(read).error();
-      }
-    }
+    std::optional<base::Result<model::Session>> read;
+    if (!file.empty()) read = read::read_any(file);
+    seen.report = read && read->has_value();
+    if (seen.report) seen.results = (*read)->measurements.size();
     Outcome outcome = collect::judge_ncu(seen);
-    if (unread && outcome.complaints.empty()) {
-      outcome.result = collect::Result::kFailed;
-      outcome.message = "ncu: its report cannot be read: " + unread->what;
-      outcome.code = base::Code::kNothingCaptured;
-      outcome.complaints.push_back(
-          {"ncu.report", unread->where, outcome.message.substr(5), unread->hint, false, true});
-    }
-    runs::Stage stage = StageRunner::stage_of(
-        "ncu", "ncu " + collect::to_string(can_->version),
-        std::string(collect::step_name(step)) + (trial ? " (one instance)" : ""), outcome, *ran);
+    if (read && !read->has_value() && outcome.complaints.empty())
+      set_unreadable(read->error(), outcome);
+    std::string step_name(collect::step_name(step));
+    if (trial) step_name += " (one instance)";
+    runs::Stage stage = StageRunner::stage_of("ncu", tool(), step_name, outcome, *ran);
     stage.results = seen.results;
     if (!file.empty()) stage.report = file.lexically_relative(run_.folder).string();
     run_.runner->record(std::move(stage));
     if (outcome.result == collect::Result::kOk && !trial) {
       run_.cut_short("ncu", ran->ended);
       run_.by_ncu.path = run_.by_ncu.session ? fs::path() : file;
-      read::join_to(run_.by_ncu.session, std::move(*session));
+      read::join_to(run_.by_ncu.session, std::move(**read));
       export_pages(file);
     }
     return outcome;

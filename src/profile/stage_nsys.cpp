@@ -55,86 +55,100 @@ class Nsys : public Stage {
   }
   base::Result<void> run() override {
     run_.wanted.emplace_back("nsys");
-    const std::string tool = "nsys " + collect::to_string(can_->version);
     const collect::Request request = base_request(run_.config, run_.folder);
-    auto plan = TRY(plan_of(request));
+    const auto plan = TRY(plan_of(request));
     for (const std::string& text : plan.notes) run_.note("nsys: " + text);
     if (!run_.asked.native) TRY(run_.record->about_to_run(plan));
+    const auto retries = static_cast<int>(run_.config.integer("run.retries").value_or(1));
     for (int attempt = 1;; ++attempt) {
-      auto ran = TRY(
-          run_.runner->run(plan, attempt == 1 ? "profile" : "profile-" + std::to_string(attempt)));
-      run_.last = ran.ended;
-      if (!run_.asked.native)
-        (void)run_.record->ended(
-            ran.ended);  // the program's end is ours to pass on; finish() reports a failure
-      TRY(run_.worker->go_on_in_child());
-      collect::Observed seen = observed(ran, run_.runner->interrupted());
-      run_.by_nsys.session.reset();
-      auto reports = this->reports();
-      base::Error why;
-      if (!reports) {
-        why = reports.error();
-      } else if (auto exported = export_all(*reports); !exported) {
-        why = exported.error();
-      } else {
-        seen.report = true;
-        seen.results = run_.by_nsys.session ? run_.by_nsys.session->ranges.size() +
-                                                  run_.by_nsys.session->kernels.size()
-                                            : 0;
-      }
-      // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported
-      // all the same.
-      if (reports)
-        seen.text =
-            base::replace_all(seen.text, "importer binary and its dependencies were not found", "");
-      collect::Outcome outcome = collect::judge_nsys(seen);
-      const bool gated =
-          std::any_of(plan.argv.begin(), plan.argv.end(),
-                      [](const std::string& word) { return word.starts_with("--capture-range="); });
-      if (!reports && reports.error().code == base::Code::kNothingCaptured &&
-          outcome.why() == "nsys.importer_missing") {
-        // nsys 2022.4 of Debian complains of its importer and lists no file where it recorded
-        // nothing.
-        seen.text = gated ? "No reports were generated" : "";
-        outcome = collect::judge_nsys(seen);
-      }
-      if (outcome.result != collect::Result::kOk && !why.what.empty() &&
-          why.code != base::Code::kNothingCaptured) {
-        outcome.result = collect::Result::kFailed;
-        outcome.message = "nsys: " + why.what;
-        outcome.code = why.code;
-        std::erase_if(outcome.complaints, [](const collect::Complaint& one) {
-          return one.id == "nsys.importer_missing";
-        });
-        outcome.complaints.insert(outcome.complaints.begin(),
-                                  {"nsys.report", why.where, why.what, why.hint, false, true});
-      }
-      runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, ran);
-      stage.attempt = attempt;
-      stage.results = seen.results;
-      if (reports) stage.report = reports->front().lexically_relative(run_.folder).string();
-      run_.runner->record(std::move(stage));
-      if (outcome.result == collect::Result::kOk) {
-        run_.captured.emplace_back("nsys");
-        run_.cut_short("nsys", ran.ended);
-        base::info(outcome.message);
+      const collect::Outcome outcome = TRY(attempt_run(plan, attempt));
+      if (outcome.result == collect::Result::kOk || run_.runner->interrupted()) return {};
+      if (!collect::try_again(outcome, attempt, retries)) {
+        run_.worst = outcome.code;
+        run_.explanations.push_back({outcome.message, true});
+        run_.outcomes.emplace_back("nsys", outcome);
+        run_.nsys_gated =
+            is_gated(plan) && !plan.set_env.contains("NSYS_NVTX_PROFILER_REGISTER_ONLY");
         return {};
       }
-      if (run_.runner->interrupted()) return {};
-      if (collect::try_again(outcome, attempt,
-                             static_cast<int>(run_.config.integer("run.retries").value_or(1)))) {
-        base::warn(outcome.why() + ": trying again");
-        continue;
-      }
-      run_.worst = outcome.code;
-      run_.explanations.push_back({outcome.message, true});
-      run_.outcomes.emplace_back("nsys", outcome);
-      run_.nsys_gated = gated && !plan.set_env.contains("NSYS_NVTX_PROFILER_REGISTER_ONLY");
-      return {};
+      base::warn(outcome.why() + ": trying again");
     }
   }
 
  private:
+  /// nsys records only within a range.
+  static bool is_gated(const collect::Plan& plan) {
+    return std::any_of(plan.argv.begin(), plan.argv.end(), [](const std::string& word) {
+      return word.starts_with("--capture-range=");
+    });
+  }
+
+  /// One run of nsys, judged by its reports.
+  base::Result<collect::Outcome> attempt_run(const collect::Plan& plan, int attempt) {
+    const std::string name = attempt == 1 ? "profile" : "profile-" + std::to_string(attempt);
+    auto ran = TRY(run_.runner->run(plan, name));
+    run_.last = ran.ended;
+    // The program's end is ours to pass on; finish() reports a failure.
+    if (!run_.asked.native) (void)run_.record->ended(ran.ended);
+    TRY(run_.worker->go_on_in_child());
+    collect::Observed seen = observed(ran, run_.runner->interrupted());
+    run_.by_nsys.session.reset();
+    const auto reports = this->reports();
+    base::Error why;
+    if (!reports) {
+      why = reports.error();
+    } else if (auto exported = export_all(*reports); !exported) {
+      why = exported.error();
+    } else {
+      seen.report = true;
+      const auto& session = run_.by_nsys.session;
+      seen.results = session ? session->ranges.size() + session->kernels.size() : 0;
+    }
+    const collect::Outcome outcome = judge(seen, reports, why, is_gated(plan));
+    const std::string tool = "nsys " + collect::to_string(can_->version);
+    runs::Stage stage = StageRunner::stage_of("nsys", tool, "profile", outcome, ran);
+    stage.attempt = attempt;
+    stage.results = seen.results;
+    if (reports) stage.report = reports->front().lexically_relative(run_.folder).string();
+    run_.runner->record(std::move(stage));
+    if (outcome.result == collect::Result::kOk) {
+      run_.captured.emplace_back("nsys");
+      run_.cut_short("nsys", ran.ended);
+      base::info(outcome.message);
+    }
+    return outcome;
+  }
+
+  /// `why`: why there is no session of reports, if so.
+  static collect::Outcome judge(collect::Observed seen,
+                                const base::Result<std::vector<fs::path>>& reports,
+                                const base::Error& why, bool gated) {
+    // nsys 2022.4 of Debian complains of its importer where a .qdstrm is left, which is imported
+    // all the same.
+    if (reports)
+      seen.text =
+          base::replace_all(seen.text, "importer binary and its dependencies were not found", "");
+    collect::Outcome outcome = collect::judge_nsys(seen);
+    const bool has_no_report = !reports && reports.error().code == base::Code::kNothingCaptured;
+    if (has_no_report && outcome.why() == "nsys.importer_missing") {
+      // nsys 2022.4 of Debian complains of its importer and lists no file where it recorded
+      // nothing.
+      seen.text = gated ? "No reports were generated" : "";
+      outcome = collect::judge_nsys(seen);
+    }
+    const bool is_unreadable = !why.what.empty() && why.code != base::Code::kNothingCaptured;
+    if (outcome.result == collect::Result::kOk || !is_unreadable) return outcome;
+    outcome.result = collect::Result::kFailed;
+    outcome.message = "nsys: " + why.what;
+    outcome.code = why.code;
+    std::erase_if(outcome.complaints, [](const collect::Complaint& complaint) {
+      return complaint.id == "nsys.importer_missing";
+    });
+    outcome.complaints.insert(outcome.complaints.begin(),
+                              {"nsys.report", why.where, why.what, why.hint, false, true});
+    return outcome;
+  }
+
   [[nodiscard]] base::Result<collect::Plan> plan_of(const collect::Request& plain) const {
     collect::nsys::Options options = nsys_options(run_.config);
     collect::Request request = plain;
