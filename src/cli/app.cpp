@@ -155,6 +155,12 @@ struct Parsed {
   bool help = false;
   bool help_all = false;
 };
+
+base::Level log_level(const Parsed& parsed) {
+  if (parsed.quiet) return base::Level::kWarning;
+  if (parsed.verbose > 1) return base::Level::kDebug;
+  return parsed.verbose > 0 ? base::Level::kDetail : base::Level::kInfo;
+}
 std::unique_ptr<Parsed> declare(Subcommand& command) {
   auto parsed = std::make_unique<Parsed>();
   parsed->app = std::make_shared<CLI::App>(std::string(command.help().summary),
@@ -335,10 +341,7 @@ int parse_and_run(Subcommand& command, const Words& line) {
     print(help_text(page_of(command, *parsed->app), parsed->help_all));
     return after_printing(0);
   }
-  base::set_log_level(parsed->quiet         ? base::Level::kWarning
-                      : parsed->verbose > 1 ? base::Level::kDebug
-                      : parsed->verbose > 0 ? base::Level::kDetail
-                                            : base::Level::kInfo);
+  base::set_log_level(log_level(*parsed));
   base::show_progress(!parsed->quiet);
   if (separated && !command.takes_program())
     return say({base::Code::kUsage,

@@ -136,10 +136,11 @@ std::vector<Include> includes_of(const doctor::ProgramFacts& facts) {
       if (pattern) {
         std::string name = base::replace_all(model::escape_regex(without_digits(seen->path.back())),
                                              "0", "[0-9]+");
-        include.expression =
-            "regex:" +
-            (seen->domain.empty() ? "" : "^" + model::escape_regex(seen->domain) + "$@") + "^" +
-            name + "$" + (seen->kind == model::RangeKind::kPushPop ? "/" : "");
+        include.expression = "regex:";
+        if (!seen->domain.empty())
+          include.expression += "^" + model::escape_regex(seen->domain) + "$@";
+        include.expression += "^" + name + "$";
+        if (seen->kind == model::RangeKind::kPushPop) include.expression += "/";
       } else {
         include.expression = model::expression_of(seen->domain, seen->path, seen->kind);
       }

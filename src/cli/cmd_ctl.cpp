@@ -78,12 +78,12 @@ base::Result<fs::path> find_captures(const fs::path& root, const std::string& sa
 
 base::Error closed(const fs::path& captures) {
   std::error_code error;
-  const bool windowed = fs::exists(captures / control::kFile, error);
-  return {base::Code::kNoInput,
-          windowed ? "the program has ended" : "this run records its program from start to end",
-          captures.string(),
-          windowed ? "Its report: rangescope report " + captures.parent_path().string()
-                   : "To open windows, start with: rangescope profile --stopped -- PROGRAM"};
+  const bool is_windowed = fs::exists(captures / control::kFile, error);
+  if (is_windowed)
+    return {base::Code::kNoInput, "the program has ended", captures.string(),
+            "Its report: rangescope report " + captures.parent_path().string()};
+  return {base::Code::kNoInput, "this run records its program from start to end", captures.string(),
+          "To open windows, start with: rangescope profile --stopped -- PROGRAM"};
 }
 
 /// What the run answers; of a first line that begins with "error", the error.

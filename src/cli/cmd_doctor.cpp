@@ -78,13 +78,15 @@ base::Result<Answer> command_answer(const std::string& command) {
       if (newest = collect::newest_known(named.tool, *conf / "tools"); newest)
         options.tool = &*newest;
   auto line = TRY(collect::command::explain(command, options));
-  model::Finding basis =
-      tool ? doctor::well("checked against " + named.tool + " " + to_string(tool->version) +
-                          " at " + tool->path.string())
-      : options.tool
-          ? doctor::well("no " + named.tool + " was found here; checked against " + named.tool +
-                         " " + to_string(newest->version) + ", the newest version that is known")
-          : doctor::skipped("no " + named.tool +
+  model::Finding basis;
+  if (tool)
+    basis = doctor::well("checked against " + named.tool + " " + to_string(tool->version) + " at " +
+                         tool->path.string());
+  else if (options.tool != nullptr)
+    basis = doctor::well("no " + named.tool + " was found here; checked against " + named.tool +
+                         " " + to_string(newest->version) + ", the newest version that is known");
+  else
+    basis = doctor::skipped("no " + named.tool +
                             " was found here, so options, sets and values that depend on its "
                             "version were not checked");
   basis.id = "command.version";
@@ -200,9 +202,8 @@ std::size_t count(const Answer& answer, Grade verdict) {
 }
 
 Grade worst(const Answer& answer) {
-  return count(answer, Grade::kFail)   ? Grade::kFail
-         : count(answer, Grade::kWarn) ? Grade::kWarn
-                                       : Grade::kOk;
+  if (count(answer, Grade::kFail) > 0) return Grade::kFail;
+  return count(answer, Grade::kWarn) > 0 ? Grade::kWarn : Grade::kOk;
 }
 
 void write_json(const Answer& answer, report::Sink& sink) {
@@ -292,10 +293,12 @@ class Doctor final : public Subcommand {
                         {}, "Give the log alone, or the command line after --explain");
     if (line) words.erase(words.begin());
     auto text = TRY(base::read_file(file == "-" ? "/dev/stdin" : file));
-    const bool whole = words.size() == 1;
-    const auto answer = TRY(log_answer(text, words.empty() ? ""
-                                             : whole       ? words.front()
-                                                           : base::shell_quote(words)));
+    std::string command;
+    if (words.size() == 1)
+      command = words.front();  // a whole line
+    else if (!words.empty())
+      command = base::shell_quote(words);
+    const auto answer = TRY(log_answer(text, command));
     return print_answer(answer, json_);
   }
 

@@ -275,7 +275,8 @@ class Metrics final : public Subcommand {
       return put_json(list);
     }
     chip_ = profile::chip_named(said_chip_);
-    return plan_.parsed() ? plan(groups) : show_.parsed() ? show(groups) : search();
+    if (plan_.parsed()) return plan(groups);
+    return show_.parsed() ? show(groups) : search();
   }
 
  private:

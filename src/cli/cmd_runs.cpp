@@ -39,7 +39,10 @@ namespace {
 // of a region.
 
 std::string short_commit(const std::string& commit, bool dirty) {
-  return commit.empty() ? "-" : commit.substr(0, 10) + (dirty ? "+" : "");
+  if (commit.empty()) return "-";
+  std::string text = commit.substr(0, 10);
+  if (dirty) text += "+";
+  return text;
 }
 
 /// "2026-01-02 03:04"
@@ -334,15 +337,17 @@ class Runs final : public Subcommand {
     TRY(check_destination(choice_, STDOUT_FILENO));
     const auto store = TRY(runs::Store::open(store_));
     const auto history = TRY(store.history(said_, metric_));
-    const auto written = write_to(
-        choice_, STDOUT_FILENO,
-        [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
-          sink.write(choice_.format == "html" ? history_html(history, metric_)
-                     : choice_.format == "json"
-                         ? history_json(history, metric_)
-                         : report::terminal_text(history_document(history, metric_), style));
-          return {};
-        });
+    const auto written =
+        write_to(choice_, STDOUT_FILENO,
+                 [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+                   if (choice_.format == "html")
+                     sink.write(history_html(history, metric_));
+                   else if (choice_.format == "json")
+                     sink.write(history_json(history, metric_));
+                   else
+                     sink.write(report::terminal_text(history_document(history, metric_), style));
+                   return {};
+                 });
     TRY(written);
     return 0;
   }

@@ -147,18 +147,20 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
     return;  // the program may have removed it, which was reported
   // Not relative(run, error): that throws where the working directory was removed.
   const auto here = std::filesystem::current_path(error);
-  const auto below = [&](const std::filesystem::path& folder) {
-    const auto path =
-        error ? std::filesystem::path() : std::filesystem::relative(run, folder, error);
-    return error || path.string().starts_with("..") ? std::string() : path.string();
+  const auto below = [&](const std::filesystem::path& folder) -> std::string {
+    if (error) return {};
+    const std::string path = std::filesystem::relative(run, folder, error).string();
+    return error || path.starts_with("..") ? std::string() : path;
   };
-  const std::string relative = below(here), shown = relative.empty() ? run.string() : relative;
+  std::string shown = below(here);
+  if (shown.empty()) shown = run.string();
   // Where this folder cannot be written the run is elsewhere, and `latest` would not find it.
   in_default_root = in_default_root && !below(here / runs::kDefaultRoot).empty();
   // The head of the report has its name already.
-  base::info("run kept in " + (in_default_root ? std::string(runs::kDefaultRoot) : shown) +
-             "; see it again: rangescope report " +
-             base::shell_quote(in_default_root ? "latest" : shown));
+  const std::string kept_in = in_default_root ? std::string(runs::kDefaultRoot) : shown;
+  const std::string name = in_default_root ? "latest" : shown;
+  base::info("run kept in " + kept_in + "; see it again: rangescope report " +
+             base::shell_quote(name));
 }
 
 base::Result<void> check_values(const report::Style& style) {

@@ -86,23 +86,30 @@ std::string zsh_completion(const std::vector<Completed>& commands) {
     for (const HelpOption& option : command.options) {
       for (const std::string& name : option.names) {
         const std::string values = base::join(option.values, " ");
-        const std::string takes = option.value.empty() ? "" : name.starts_with("--") ? "=" : "+";
-        std::string spec = shell_word(name + takes, "");
+        std::string word = name;
+        if (!option.value.empty()) word += name.starts_with("--") ? "=" : "+";
+        std::string spec = shell_word(word, "");
         spec += shell_word(
             "[" + base::replace_all(base::replace_all(option.text, "[", "("), "]", ")") + "]", ":");
-        if (!option.value.empty())
-          spec += values.empty() ? "':value:_files'"
-                  : option.list  ? "':group:_sequence compadd - " + values + "'"
-                                 : "':value:(" + values + ")'";
+        if (!option.value.empty()) {
+          if (values.empty())
+            spec += "':value:_files'";
+          else if (option.list)
+            spec += "':group:_sequence compadd - " + values + "'";
+          else
+            spec += "':value:(" + values + ")'";
+        }
         specs += " \\\n        " + spec;
       }
     }
     if (!command.words.empty())
       specs += " \\\n        '1:what:(" + base::join(command.words, " ") + ")'";
-    specs += command.program ? " \\\n        '*:: :_normal'"
-             : command.runs
-                 ? " \\\n        \"*:input: _alternative 'runs:run:($runs)' 'files:file:_files'\""
-                 : " \\\n        '*:file:_files'";
+    if (command.program)
+      specs += " \\\n        '*:: :_normal'";
+    else if (command.runs)
+      specs += " \\\n        \"*:input: _alternative 'runs:run:($runs)' 'files:file:_files'\"";
+    else
+      specs += " \\\n        '*:file:_files'";
     cases += fmt::format("    {})\n      _arguments{} ;;\n", command.name, specs);
   }
   return fmt::format(fmt::runtime(rangescope_zsh_completion), names, cases);
@@ -142,10 +149,9 @@ std::string fish_completion(const std::vector<Completed>& commands) {
 }  // namespace
 
 std::string completion(HelpCommands commands, std::string_view shell) {
-  const auto all = completed(commands);
-  return shell == "zsh"    ? zsh_completion(all)
-         : shell == "fish" ? fish_completion(all)
-                           : bash_completion(all);
+  const auto list = completed(commands);
+  if (shell == "zsh") return zsh_completion(list);
+  return shell == "fish" ? fish_completion(list) : bash_completion(list);
 }
 
 }  // namespace rangescope::cli

@@ -28,10 +28,11 @@ std::string about(const doctor::ProgramFacts& facts, const doctor::RangeFacts& r
   const doctor::SeenRange& first = facts.ranges[range.seen.front()];
   text += "    " + base::printable(first.shown());
   if (range.seen.size() > 1) text += " and " + base::counted(range.seen.size() - 1, "other path");
-  text +=
-      ": " + kind_text(first) + ", " +
-      (first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain)) + ", " +
-      (range.registered == range.occurrences ? "registered string" : "no registered string") + "\n";
+  const std::string domain =
+      first.domain.empty() ? "default domain" : "domain " + base::printable(first.domain);
+  const bool is_registered = range.registered == range.occurrences;
+  text += ": " + kind_text(first) + ", " + domain + ", ";
+  text += is_registered ? "registered string\n" : "no registered string\n";
   text += "    " + base::counted(range.occurrences, "instance") + " on " +
           base::counted(range.threads, "thread") + " of " +
           base::counted(range.processes, "process");
