@@ -29,8 +29,8 @@ namespace {
 // How a report was collected, from the ncu command line that it records: replay mode, NVTX filters,
 // clock and cache control.
 //
-// The recorded line is words joined by blanks, without quotes: a filter with blanks in it looks like
-// two words. Then no filter matches, and the innermost open range is taken for it.
+// The recorded line is words joined by blanks, without quotes: a filter with blanks in it looks
+// like two words. Then no filter matches, and the innermost open range is taken for it.
 
 /// The NVTX range that a range result measured; exactly one of the two is set.
 struct OwnRange {
