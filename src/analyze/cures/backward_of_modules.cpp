@@ -194,8 +194,22 @@ double optimized_elements(const Recording& recording, std::size_t passes) {
 /// What a pass does behind the last module that is trained.
 struct Untrained {
   Ids works;
+  Ids stretches;  ///< what the thread does between the first call for them and the last one
   double elements = 0;
 };
+
+/// However long: all that the thread does there is the backward pass of these modules.
+Ids stretches_between_calls(const Recording& recording, const Ids& works) {
+  if (works.empty()) return {};
+  const Id first = replay::launch_of(recording.graph(), works.front());
+  const Id last = replay::launch_of(recording.graph(), works.back());
+  Ids stretches;
+  for (const Id id : recording.operations_of(recording.operation(first).lane)) {
+    const bool is_stretch = recording.operation(id).kind == Kind::kStretch;
+    if (is_stretch && id > first && id < last) stretches.push_back(id);
+  }
+  return stretches;
+}
 
 Untrained untrained_end(const Recording& recording, const BackwardPass& pass,
                         const std::map<ModuleSignature, bool>& trained) {
@@ -232,6 +246,7 @@ Untrained untrained_end(const Recording& recording, const BackwardPass& pass,
         recording.operation(replay::launch_of(recording.graph(), work)).start_ns;
     if (called_ns >= start_ns && called_ns <= end_ns) untrained.works.push_back(work);
   }
+  untrained.stretches = stretches_between_calls(recording, untrained.works);
   return untrained;
 }
 
@@ -242,7 +257,7 @@ void find_frozen_gradients(const Recording& recording, Findings& findings) {
   const BackwardPasses passes(recording);
   if (passes.all().empty()) return;
   const std::map<ModuleSignature, bool> trained = trained_modules(recording, passes);
-  Ids works;
+  Ids works, stretches;
   std::size_t with_untrained = 0;
   double elements = 0;
   for (const BackwardPass& pass : passes.all()) {
@@ -251,6 +266,7 @@ void find_frozen_gradients(const Recording& recording, Findings& findings) {
     ++with_untrained;
     elements += untrained.elements;
     append(works, untrained.works);
+    append(stretches, untrained.stretches);
   }
   const auto count = static_cast<double>(passes.all().size());
   if (works.empty() || static_cast<double>(with_untrained) < kMostPasses * count) return;
@@ -271,6 +287,7 @@ void find_frozen_gradients(const Recording& recording, Findings& findings) {
        {"elements", elements},
        {"kernel_ns", recording.duration_ns(works)}}};
   candidate.remedy.removed = std::move(works);
+  append(candidate.remedy.removed, stretches);
   findings.add(std::move(candidate));
 }
 

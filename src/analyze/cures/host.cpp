@@ -2,17 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "analyze/cures/candidate.hpp"
+#include "analyze/replay/between_calls.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::cures {
 namespace {
 
-/// Shorter ones are what a framework does between two calls.
-constexpr std::int64_t kLongStretch_ns = 100'000;
 constexpr std::uint64_t kBatch_bytes = 64 * 1024;
 constexpr std::string_view kDeviceAllocations[] = {"cudaMalloc",  "cudaFree",    "cuMemAlloc",
                                                    "cuMemFree",   "cuMemMap",    "cuMemUnmap",
@@ -45,8 +44,8 @@ Ids long_stretches(const Recording& recording, const Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     for (const Id id : instance.calls) {
       const Operation& operation = recording.operation(id);
-      const bool is_long =
-          operation.kind == Kind::kStretch && operation.duration_ns >= kLongStretch_ns;
+      const bool is_long = operation.kind == Kind::kStretch &&
+                           operation.duration_ns > replay::kLongestBetweenCalls_ns;
       if (is_long && !findings.is_claimed(id)) stretches.push_back(id);
     }
   }
@@ -159,8 +158,8 @@ std::vector<Batch> batches_of(const Recording& recording, const Findings& findin
       if (!is_own || position == instance.calls.begin()) continue;
       const Id before = *std::prev(position);
       const Operation& stretch = recording.operation(before);
-      const bool is_long =
-          stretch.kind == Kind::kStretch && stretch.duration_ns >= 2 * kLongStretch_ns;
+      const bool is_long = stretch.kind == Kind::kStretch &&
+                           stretch.duration_ns > 2 * replay::kLongestBetweenCalls_ns;
       if (is_long && !findings.is_claimed(before)) batches.push_back({before, work});
     }
   }
@@ -175,16 +174,25 @@ bool indexes(std::string_view function) {
   });
 }
 
-/// Do most samples of the stretches index tensors?
-bool is_indexing(const Recording& recording, const StackSamples& samples, const Ids& stretches) {
-  std::size_t all = 0, indexing = 0;
+/// PyTorch's copy of a tensor into pinned memory, whose blocks it keeps for the next one.
+bool pins(std::string_view function) {
+  return function.find("at::native::_pin_memory") != std::string_view::npos;
+}
+
+/// Of the samples of these stretches the share in which such a function is open; none where it is
+/// less than half, or nearly nothing was sampled.
+template <class Fits>
+std::optional<double> share_of_most(const Recording& recording, const StackSamples& samples,
+                                    const Ids& stretches, Fits fits) {
+  std::size_t all = 0, fitting = 0;
   for (const Id stretch : stretches) {
     for (const std::uint32_t stack : samples.in(recording, stretch)) {
       ++all;
-      if (samples.has_function(stack, indexes)) ++indexing;
+      if (samples.has_function(stack, fits)) ++fitting;
     }
   }
-  return indexing >= kFewestSamples && 2 * indexing >= all;
+  if (fitting < kFewestSamples || 2 * fitting < all) return std::nullopt;
+  return static_cast<double>(fitting) / static_cast<double>(all);
 }
 
 void add_cpu_indexing(const Recording& recording, Findings& findings,
@@ -203,6 +211,25 @@ void add_cpu_indexing(const Recording& recording, Findings& findings,
     candidate.remedy.copy_bytes.push_back(static_cast<double>(recording.copy(batch.copy).bytes));
     findings.claim({batch.copy});
   }
+  findings.add(std::move(candidate));
+}
+
+/// What is left of the stretches is what the samples show besides, within a tenth of them.
+void add_pinning(const Recording& recording, Findings& findings, Ids stretches,
+                 double pinning_share) {
+  const double left = 1 - pinning_share;
+  constexpr double kUncertain = 0.1;
+  Candidate candidate{
+      "pinned_in_loop",
+      fmt::format("the launching thread copies {} into pinned memory ({} in all)",
+                  base::counted(stretches.size(), "batch", "batches"),
+                  base::format_ns(pinning_share * recording.duration_ns(stretches))),
+      {},
+      {left, std::max(0.0, left - kUncertain), std::min(1.0, left + kUncertain)},
+      {{"batches", static_cast<double>(stretches.size())},
+       {"pinning_share", pinning_share},
+       {"stretch_ns", recording.duration_ns(stretches)}}};
+  candidate.remedy.shortened = std::move(stretches);
   findings.add(std::move(candidate));
 }
 
@@ -229,8 +256,10 @@ void find_batches_on_main_thread(const Recording& recording, Findings& findings)
   findings.claim(stretches);
   const StackSamples& samples = findings.samples();
   const bool has_memory = recording.peaks() != nullptr && recording.peaks()->memory_bytes_per_s > 0;
-  if (has_memory && is_indexing(recording, samples, stretches))
+  if (has_memory && share_of_most(recording, samples, stretches, indexes))
     return add_cpu_indexing(recording, findings, batches, stretches);
+  const auto pinning_share = share_of_most(recording, samples, stretches, pins);
+  if (pinning_share) return add_pinning(recording, findings, std::move(stretches), *pinning_share);
   const std::string function = samples.python_function(recording, stretches);
   const double stretch_ns = recording.duration_ns(stretches);
   std::string observation = fmt::format(

@@ -11,13 +11,12 @@
 #include <span>
 
 #include "analyze/cures/candidate.hpp"
+#include "analyze/replay/between_calls.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::cures {
 namespace {
 
-/// Shorter stretches are what a framework does between two calls.
-constexpr std::int64_t kLongInterpreterStretch_ns = 100'000;
 constexpr std::size_t kFewestCulpritSamples = 3;
 
 struct Culprit {
@@ -62,8 +61,8 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
     const std::size_t before = work.stretches.size();
     for (const Id id : instances[index].calls) {
       const Operation& operation = recording.operation(id);
-      const bool is_long =
-          operation.kind == Kind::kStretch && operation.duration_ns >= kLongInterpreterStretch_ns;
+      const bool is_long = operation.kind == Kind::kStretch &&
+                           operation.duration_ns > replay::kLongestBetweenCalls_ns;
       if (!is_long || findings.is_claimed(id)) continue;
       const auto [samples, at_places] =
           findings.samples().share_at(recording, {id}, culprit.places);

@@ -5,14 +5,13 @@
 #include <algorithm>
 
 #include "analyze/cures/candidate.hpp"
+#include "analyze/replay/between_calls.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::cures {
 namespace {
 
 constexpr std::size_t kFewestLaunches = 8;
-/// What a framework does between two launches takes less than this.
-constexpr std::int64_t kBetweenLaunches_ns = 100'000;
 constexpr double kMostOfInstances = 0.8;
 constexpr double kDominates = 0.5;
 
@@ -65,7 +64,7 @@ double launching_ns(const Recording& recording, const Instance& instance) {
   const auto add = [&](Id id) {
     const Operation& operation = recording.operation(id);
     const bool is_long =
-        operation.kind == Kind::kStretch && operation.duration_ns > kBetweenLaunches_ns;
+        operation.kind == Kind::kStretch && operation.duration_ns > replay::kLongestBetweenCalls_ns;
     if (!is_long) ns += recording.duration_ns(id);
   };
   std::ranges::for_each(instance.calls, add);

@@ -109,6 +109,9 @@ class Recording {
   [[nodiscard]] double busiest_stream_ns(const replay::Graph& graph) const;
   /// Of all kernels that instances launched.
   [[nodiscard]] double kernel_ns() const { return kernel_ns_; }
+  [[nodiscard]] std::span<const Id> operations_of(Id lane) const {
+    return lanes_.operations_of(lane);
+  }
   /// Its operations on that thread or on that of a helper, in order.
   [[nodiscard]] std::span<const Id> operations_of(const Instance& instance, Id lane) const;
   /// In how many instances at least one of these happens.
