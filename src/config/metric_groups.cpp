@@ -265,6 +265,7 @@ Result<model::ReplayCosts> replay_costs() {
   model::ReplayCosts costs;
   costs.tracing_ns = measured_value(fields, "tracing_ns");
   costs.graph_launch_ns = measured_value(fields, "graph_launch_ns");
+  costs.compiled_call_ns = measured_value(fields, "compiled_call_ns");
   costs.pinned_share = measured_value(fields, "pinned_share");
   TRY(fields.finish());
   return costs;

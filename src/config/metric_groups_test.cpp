@@ -61,7 +61,7 @@ TEST(ReplayCosts, AreIntervalsAndTheirLinksAreThoseOfTheCards) {
   ::unsetenv("RANGESCOPE_CONF");
   ASSERT_TRUE(costs) << to_string(costs.error());
   for (const model::MeasuredValue& value :
-       {costs->tracing_ns, costs->graph_launch_ns, costs->pinned_share}) {
+       {costs->tracing_ns, costs->graph_launch_ns, costs->compiled_call_ns, costs->pinned_share}) {
     EXPECT_GT(value.low, 0);
     EXPECT_LE(value.low, value.expected);
     EXPECT_LE(value.expected, value.high);

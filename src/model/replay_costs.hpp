@@ -9,8 +9,9 @@ struct MeasuredValue {
 };
 
 struct ReplayCosts {
-  MeasuredValue tracing_ns;       ///< what records of CUPTI add to a call
-  MeasuredValue graph_launch_ns;  ///< a call that launches a CUDA graph
+  MeasuredValue tracing_ns;        ///< what records of CUPTI add to a call
+  MeasuredValue graph_launch_ns;   ///< a call that launches a CUDA graph
+  MeasuredValue compiled_call_ns;  ///< a call of a function of torch.compile that launches a kernel
   /// What copies from pinned memory reach, of Peaks::host_link_bytes_per_s.
   MeasuredValue pinned_share;
 };

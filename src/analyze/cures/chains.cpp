@@ -100,9 +100,11 @@ void find_pointwise_chains(const Recording& recording, Findings& findings) {
   std::size_t kernels = 0, longest = 0;
   double chain_ns = 0;
   FusedTimes fused;
+  const auto call_ns = static_cast<std::int64_t>(recording.costs().compiled_call_ns.expected);
   for (const Ids& chain : chains.all()) {
     const FusedTimes times = fused_times(recording, chain);
-    candidate.remedy.fused.push_back({chain, static_cast<std::int64_t>(times.expected_ns)});
+    candidate.remedy.fused.push_back(
+        {chain, static_cast<std::int64_t>(times.expected_ns), call_ns});
     fused.expected_ns += times.expected_ns;
     fused.low_ns += times.low_ns;
     fused.high_ns += times.high_ns;

@@ -45,10 +45,13 @@ class Places {
 Graph fuse(const Remedy& remedy, const Graph& graph, const Places& places, double parameter) {
   std::vector<replay::Fusion> fusions;
   for (const replay::Fusion& fusion : remedy.fused) {
-    replay::Fusion left{places.of(fusion.works), 0};
+    replay::Fusion left{places.of(fusion.works)};
     if (left.works.empty()) continue;
-    left.duration_ns =
-        static_cast<std::int64_t>(parameter * static_cast<double>(fusion.duration_ns));
+    const auto scaled = [&](std::int64_t ns) {
+      return static_cast<std::int64_t>(parameter * static_cast<double>(ns));
+    };
+    left.duration_ns = scaled(fusion.duration_ns);
+    left.call_ns = scaled(fusion.call_ns);
     std::int64_t together_ns = 0;
     for (const Id work : left.works) together_ns += graph.operations[work].duration_ns;
     left.duration_ns = std::min(left.duration_ns, together_ns);

@@ -15,7 +15,7 @@ namespace rangescope::analyze::cures {
 struct Remedy {
   std::vector<replay::Id> shortened;      ///< take `parameter` times as long: kernels, stretches
   std::vector<replay::Id> removed;        ///< work, calls and waits
-  std::vector<replay::Fusion> fused;      ///< their durations times `parameter`
+  std::vector<replay::Fusion> fused;      ///< their durations and calls times `parameter`
   std::vector<replay::Id> copies;         ///< copied ahead, at `parameter` bytes per second
   std::vector<double> copy_bytes;         ///< by copy
   std::vector<replay::Id> moved;          ///< stretches done ahead by `parameter` other threads

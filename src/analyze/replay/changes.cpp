@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analyze/replay/between_calls.hpp"
 #include "analyze/replay/edit.hpp"
 
 namespace rangescope::analyze::replay {
@@ -13,8 +14,6 @@ namespace {
 /// What a thread does for a call is at most so many times the usual; the rest of a longer stretch
 /// is the program's own.
 constexpr std::int64_t kUsualDispatches = 2;
-/// A stretch between two calls that go was for them, unless it is longer: then it is the program's.
-constexpr std::int64_t kBetweenCalls_ns = 100'000;
 /// Tracing takes at most this share of a call.
 constexpr double kTracingShare = 0.5;
 
@@ -93,6 +92,24 @@ class Removal {
   std::vector<std::uint32_t> launched_;  ///< by call: how many of its works are left
 };
 
+/// What a thread does in front of a call, behind the call before it.
+struct Between {
+  std::vector<Id> stretches;
+  std::int64_t duration_ns = 0;
+  Id call_before = model::kNone;
+};
+
+Between between_calls(const Graph& graph, Id call) {
+  Between between;
+  Id before = before_in_lane(graph, call);
+  for (; is_stretch(graph, before); before = before_in_lane(graph, before)) {
+    between.stretches.push_back(before);
+    between.duration_ns += graph.operations[before].duration_ns;
+  }
+  between.call_before = before;
+  return between;
+}
+
 /// A loop over tensors, values or copies that becomes one call: what a thread does between two of
 /// its calls goes with them. `first_calls`: those that are left, of whose loop the next ones go.
 void remove_between(Edit& edit, const std::unordered_set<Id>& first_calls) {
@@ -101,18 +118,30 @@ void remove_between(Edit& edit, const std::unordered_set<Id>& first_calls) {
     const bool is_call_that_goes =
         edit.is_removed(id) && !is_gpu_work(graph.operations[id].kind) && !is_stretch(graph, id);
     if (!is_call_that_goes) continue;
-    std::vector<Id> stretches;
-    std::int64_t between_ns = 0;
-    Id before = before_in_lane(graph, id);
-    for (; is_stretch(graph, before); before = before_in_lane(graph, before)) {
-      stretches.push_back(before);
-      between_ns += graph.operations[before].duration_ns;
-    }
+    const Between between = between_calls(graph, id);
+    const Id before = between.call_before;
     const bool is_between =
         before != model::kNone && (edit.is_removed(before) || first_calls.contains(before));
-    if (!is_between || between_ns > kBetweenCalls_ns) continue;
-    for (const Id stretch : stretches) edit.remove(stretch);
+    if (!is_between || between.duration_ns > kLongestBetweenCalls_ns) continue;
+    for (const Id stretch : between.stretches) edit.remove(stretch);
   }
+}
+
+/// What the calls of these works take, and what their thread does between two of them.
+std::int64_t calling_ns(const Graph& graph, Ids works) {
+  std::unordered_set<Id> calls;
+  for (const Id work : works) {
+    const Id call = launch_of(graph, work);
+    if (call != model::kNone) calls.insert(call);
+  }
+  std::int64_t sum_ns = 0;
+  for (const Id call : calls) {
+    sum_ns += graph.operations[call].duration_ns;
+    const Between between = between_calls(graph, call);
+    const bool is_inside = calls.contains(between.call_before);
+    if (is_inside && between.duration_ns <= kLongestBetweenCalls_ns) sum_ns += between.duration_ns;
+  }
+  return sum_ns;
 }
 
 }  // namespace
@@ -154,8 +183,13 @@ Graph fused(const Graph& graph, std::span<const Fusion> fusions) {
   std::unordered_set<Id> first_calls;
   for (const Fusion& fusion : fusions) {
     if (fusion.works.empty()) continue;
+    const Id first_call = launch_of(graph, fusion.works.front());
     edit.operation(fusion.works.front()).duration_ns = fusion.duration_ns;
-    first_calls.insert(launch_of(graph, fusion.works.front()));
+    if (fusion.call_ns > 0 && first_call != model::kNone) {
+      const std::int64_t recorded_ns = calling_ns(graph, fusion.works);
+      edit.operation(first_call).duration_ns = std::min(fusion.call_ns, recorded_ns);
+    }
+    first_calls.insert(first_call);
     for (const Id work : Ids(fusion.works).subspan(1)) removal.remove(work);
   }
   remove_between(edit, first_calls);

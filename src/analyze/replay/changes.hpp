@@ -32,6 +32,8 @@ using Ids = std::span<const Id>;
 struct Fusion {
   std::vector<Id> works;
   std::int64_t duration_ns = 0;  ///< of the one
+  /// What its thread takes to call it, as far as the calls of all took as long; 0: as recorded.
+  std::int64_t call_ns = 0;
 };
 [[nodiscard]] Graph fused(const Graph& graph, std::span<const Fusion> fusions);
 

@@ -160,6 +160,29 @@ TEST(ReplayChanges, OneKernelForAChain) {
   expect_near(replayed(fused(graph, fusions), before, "loop"), loop(step(1)), 0.01);
 }
 
+TEST(ReplayChanges, CallingTheOneKernelTakesAThreadAsLongAsSaidButNoLongerThanBefore) {
+  const auto step = [](int kernels, std::int64_t more_ns) {
+    return [kernels, more_ns](Program& program) {
+      for (int kernel = 0; kernel < kernels; ++kernel) {
+        program.compute(5 * kMicrosecond);
+        program.kernel("elementwise", kMicrosecond);
+      }
+      program.compute(more_ns);
+    };
+  };
+  const Program before = loop(step(8, 0));
+  const Graph graph = graph_of(before.session());
+  const auto after = [&](std::int64_t call_ns) {
+    std::vector<Fusion> fusions;
+    for (const auto& kernels : by_step(graph, Kind::kKernel, 8))
+      fusions.push_back({kernels, kMicrosecond, call_ns});
+    return replayed(fused(graph, fusions), before, "loop");
+  };
+  const std::int64_t longer_ns = 30 * kMicrosecond;
+  expect_near(after(testing::kCall_ns + longer_ns), loop(step(1, longer_ns)), 0.01);
+  expect_near(after(1'000 * kMicrosecond), before, 0.01);
+}
+
 TEST(ReplayChanges, CopiesAheadAreAsSlowAsTheLongerOfCopyAndWork) {
   for (const std::int64_t kernel_ns : {100 * kMicrosecond, 900 * kMicrosecond}) {
     const Program before = loop([&](Program& program) {
