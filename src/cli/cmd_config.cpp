@@ -267,31 +267,31 @@ class ConfigCommand final : public Subcommand {
     const std::vector<std::string> actions{"show",     "explain", "groups",
                                            "validate", "trust",   "init"};
     const std::string action = words.empty() ? "show" : words.front();
-    const std::string what = words.size() > 1 ? words[1] : "";
+    const std::string operand = words.size() > 1 ? words[1] : "";
     if (std::find(actions.begin(), actions.end(), action) == actions.end())
       return base::fail(base::Code::kUsage, "there is no 'config " + base::printable(action) + "'",
                         {},
                         base::did_you_mean(action, actions).empty()
                             ? "It is show, explain, groups, validate, trust or init."
                             : base::did_you_mean(action, actions));
-    if (action == "init") return what.empty() ? init() : tl::make_unexpected(misplaced(what));
+    if (action == "init") return operand.empty() ? init() : tl::make_unexpected(misplaced(operand));
     if (!program_.empty()) return tl::make_unexpected(misplaced(program_.front()));
     if (words.size() > 2)
       return base::fail(base::Code::kUsage,
                         "'" + base::printable(words[2]) + "' is one argument too many", {},
                         "Name one key or section.");
-    if (!what.empty() && (action == "groups" || action == "validate"))
+    if (!operand.empty() && (action == "groups" || action == "validate"))
       return base::fail(
-          base::Code::kUsage, "'" + base::printable(what) + "' is one argument too many", {},
+          base::Code::kUsage, "'" + base::printable(operand) + "' is one argument too many", {},
           action == "groups" ? "Write: rangescope config groups"
                              : "Name a file with --config: rangescope config validate --config " +
-                                   base::shell_quote(what));
+                                   base::shell_quote(operand));
     if (action == "groups") return groups();
     if (action == "trust") {
-      if (what.empty())
+      if (operand.empty())
         return base::fail(base::Code::kUsage, "no file was named", {},
                           "Write: rangescope config trust rangescope.yaml");
-      const auto done = config::trust(what);
+      const auto done = config::trust(operand);
       TRY(done);
       return 0;
     }
@@ -301,17 +301,17 @@ class ConfigCommand final : public Subcommand {
       return 0;
     }
     if (action == "explain") {
-      if (what.empty())
+      if (operand.empty())
         return base::fail(base::Code::kUsage, "no key was named", {},
                           "Write: rangescope config explain run.keep");
-      const auto text = TRY(config::explain(config, what));
+      const auto text = TRY(config::explain(config, operand));
       std::fputs(text.c_str(), stdout);
       return 0;
     }
-    const config::Value* value = config::at_path(config.root, what);
+    const config::Value* value = config::at_path(config.root, operand);
     if (!value) {
-      if (config::find_key(what)) return std::puts("null"), 0;
-      return tl::make_unexpected(config::unknown_key(what, {}));
+      if (config::find_key(operand)) return std::puts("null"), 0;
+      return tl::make_unexpected(config::unknown_key(operand, {}));
     }
     std::fputs(config::to_yaml(*value, origin_).c_str(), stdout);
     return 0;

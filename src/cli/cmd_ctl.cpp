@@ -63,8 +63,8 @@ std::string printable_lines(std::string_view text) {
 base::Result<fs::path> find_captures(const fs::path& root, const std::string& said) {
   if (const auto pid = base::to_uint(said); pid && *pid > 0 && *pid < 1u << 30) {
     TRY(check_owner("/proc/" + said, "process " + said));
-    for (const base::TreeMember& one : base::process_tree(static_cast<pid_t>(*pid)))
-      if (const auto found = base::value_in(base::environment_of(one.pid), wire::kDir);
+    for (const base::TreeMember& member : base::process_tree(static_cast<pid_t>(*pid)))
+      if (const auto found = base::value_in(base::environment_of(member.pid), wire::kDir);
           !found.empty())
         return found;
     return base::fail(base::Code::kNoInput,
@@ -110,8 +110,8 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
       text.append(buffer, static_cast<std::size_t>(got));
     else
       break;
-  for (const int each : {folder, fd})
-    if (each >= 0) ::close(each);
+  for (const int descriptor : {folder, fd})
+    if (descriptor >= 0) ::close(descriptor);
   if (is_connected && !is_trusted)
     return base::fail(base::Code::kPermission, "another user's process answers for this run",
                       (captures / control::kSocket).string());
@@ -131,9 +131,9 @@ base::Result<std::string> ask(const fs::path& captures, const std::string& reque
 }
 
 std::uint32_t number_after(const std::string& text, const std::string& word) {
-  const auto at = text.find("\n" + word + " ");
-  if (at == std::string::npos) return 0;
-  const std::string_view rest = std::string_view(text).substr(at + word.size() + 2);
+  const auto line = text.find("\n" + word + " ");
+  if (line == std::string::npos) return 0;
+  const std::string_view rest = std::string_view(text).substr(line + word.size() + 2);
   return static_cast<std::uint32_t>(base::to_uint(rest.substr(0, rest.find('\n'))).value_or(0));
 }
 

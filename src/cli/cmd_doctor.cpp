@@ -144,7 +144,7 @@ std::string mended(const std::string& line, const collect::Complaint& cause) {
 /// What a log says of nsys, ncu, CUDA or PyTorch. `line`: the command line that was run, "" where
 /// nobody says; one that stands in the log is found. kBadData where nothing in it is understood.
 base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
-  const auto said = collect::read_log(log);
+  const auto log_findings = collect::read_log(log);
   const std::string run = line.empty() ? line_in(log) : line;
   Answer answer{"log", {}};
   std::string corrected;
@@ -157,7 +157,7 @@ base::Result<Answer> log_answer(std::string_view log, const std::string& line) {
     }
   }
   std::vector<model::Finding> found;
-  for (const collect::Complaint& cause : said) {
+  for (const collect::Complaint& cause : log_findings) {
     model::Finding finding =
         doctor::finding_of(cause.id, found.empty() ? model::Grade::kFail : model::Grade::kWarn,
                            cause.explanation, cause.cure);
@@ -313,12 +313,13 @@ class Doctor final : public Subcommand {
       return base::fail(base::Code::kUsage, "there is no command line to explain", "--explain",
                         "Write it after --explain, in quotes: rangescope doctor --explain 'ncu "
                         "--set full ./app'");
-    const bool whole = words.front().find_first_of(" \t\n") != std::string::npos;
-    if (whole && words.size() > 1)
+    const bool is_whole_line = words.front().find_first_of(" \t\n") != std::string::npos;
+    if (is_whole_line && words.size() > 1)
       return base::fail(base::Code::kUsage,
                         "unexpected argument '" + base::printable(words[1]) + "'", "--explain",
                         "Put options of the doctor before --explain");
-    const auto answer = TRY(command_answer(whole ? words.front() : base::shell_quote(words)));
+    const auto answer =
+        TRY(command_answer(is_whole_line ? words.front() : base::shell_quote(words)));
     return print_answer(answer, json_);
   }
 
