@@ -374,12 +374,12 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     if (nearest.empty()) nearest = hint_for_peers_option(*at, option);
     const bool is_letter = option.size() == 2;  // every other letter would be near
     if (nearest.empty() && !is_letter) nearest = base::did_you_mean(option, option_names(*at));
-  } else if (const auto known = children(at); !known.empty()) {
+  } else if (const auto subcommands = children(at); !subcommands.empty()) {
     const std::string written = std::string(command) + " " + first;
     error.what = "there is no '" + base::printable(written) + "'";
     nearest = base::removal_hint(written);
-    if (nearest.empty()) nearest = base::did_you_mean(first, known);
-    if (nearest.empty()) nearest = "Write one of " + base::join(known, ", ");
+    if (nearest.empty()) nearest = base::did_you_mean(first, subcommands);
+    if (nearest.empty()) nearest = "Write one of " + base::join(subcommands, ", ");
   } else {
     error.what = "unexpected argument '" + base::printable(first) + "'";
   }

@@ -104,8 +104,9 @@ nlohmann::json plan_json(const collect::native::CounterPlan& plan, int rounds,
       {"occurrences", {{"one_round", plan.passes}, {"all_rounds", occurrences(plan, rounds)}}},
       {"share_a_pass", plan.together},
       {"notes", plan.notes}};
-  for (const auto& one : plan.configurations)
-    out["configurations"].push_back({{"passes", one.passes}, {"metrics", one.metrics}});
+  for (const auto& configuration : plan.configurations)
+    out["configurations"].push_back(
+        {{"passes", configuration.passes}, {"metrics", configuration.metrics}});
   for (const auto& cost : plan.costs) {
     nlohmann::json item = {{"metric", cost.metric},
                            {"passes_alone", cost.alone},
@@ -130,9 +131,9 @@ std::string plan_page(const collect::native::CounterPlan& plan, int rounds,
     text += fmt::format(
         "CUPTI cannot count them together: {} configurations, each in separate instances\n",
         plan.configurations.size());
-    for (const auto& one : plan.configurations)
-      text += fmt::format("  {}: {}\n", base::counted(one.passes, "pass"),
-                          base::join(one.metrics, ", "));
+    for (const auto& configuration : plan.configurations)
+      text += fmt::format("  {}: {}\n", base::counted(configuration.passes, "pass"),
+                          base::join(configuration.metrics, ", "));
     text += "\n";
   }
   text += fmt::format("{:>5} {:>7}  metric\n", "alone", "saves");
@@ -187,8 +188,8 @@ std::string calibration_table(const Calibration& c, const model::Peaks* sheet) {
                sheet != nullptr ? &sheet->memory_bytes_per_s : nullptr, "B/s");
   for (const auto& [key, rate] : c.flop_per_s) {
     const auto found = sheet == nullptr ? c.flop_per_s.end() : sheet->flop_per_s.find(key);
-    const bool known = sheet != nullptr && found != sheet->flop_per_s.end();
-    text += line(key, rate, known ? &found->second : nullptr, "FLOP/s");
+    const bool is_on_sheet = sheet != nullptr && found != sheet->flop_per_s.end();
+    text += line(key, rate, is_on_sheet ? &found->second : nullptr, "FLOP/s");
   }
   return text;
 }
@@ -254,8 +255,10 @@ class Metrics final : public Subcommand {
     list_.add_option("what", what_).one_of({"sets", "sections"});
     show_.add_option("what", what_).required();
     search_.add_option("what", what_).required();
-    for (const Arguments& each : {show_, search_, plan_}) each.add_option("--chip", said_chip_);
-    for (const Arguments& each : {list_, show_, search_, plan_}) each.add_flag("--json", json_);
+    for (const Arguments& arguments : {show_, search_, plan_})
+      arguments.add_option("--chip", said_chip_);
+    for (const Arguments& arguments : {list_, show_, search_, plan_})
+      arguments.add_flag("--json", json_);
     plan_.add_option("--metrics", metrics_);
     plan_.add_flag("--sample", sample_);
     plan_.add_option("--rounds", rounds_).between(1, 1000);
@@ -285,10 +288,10 @@ class Metrics final : public Subcommand {
     auto can = collect::probe_tool("ncu", collect::tool_search());
     if (!can && can.error().code == base::Code::kToolMissing) {
       const auto conf = config::shipped_folder();
-      if (auto known = conf ? collect::newest_known("ncu", *conf / "tools") : can; known) {
+      if (auto newest = conf ? collect::newest_known("ncu", *conf / "tools") : can; newest) {
         base::warn("no ncu was found here; these are those of ncu " +
-                   collect::to_string(known->version) + ", the newest version that is known");
-        can = std::move(known);
+                   collect::to_string(newest->version) + ", the newest version that is known");
+        can = std::move(newest);
       }
     }
     if (!can) return tl::make_unexpected(can.error());

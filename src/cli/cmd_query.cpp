@@ -35,10 +35,10 @@ base::Result<base::Database> sqlite_of(const std::string& root,
                                        const analyze::Options& analysis,
                                        const read::Options& reading, bool places,
                                        const std::function<bool(std::string_view table)>& wanted) {
-  const auto one = TRY(profile::analyze_named(root, named, analysis, reading));
+  const auto analyzed = TRY(profile::analyze_named(root, named, analysis, reading));
   auto database = TRY(base::Database::in_memory());
-  const auto found = places ? analyze::find_places(one.session, analysis) : model::Places{};
-  TRY(report::tables::write_database({one.report, one.session, found}, database, wanted));
+  const auto found = places ? analyze::find_places(analyzed.session, analysis) : model::Places{};
+  TRY(report::tables::write_database({analyzed.report, analyzed.session, found}, database, wanted));
   return database;
 }
 
@@ -188,10 +188,10 @@ class Export final : public Subcommand {
     TRY(check_analysis(analysis_));
     if (has_file) TRY(check_output(choice_.to));
     if (is_database) {
-      const auto one = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
-      const auto places = analyze::find_places(one.session, analysis_);
+      const auto analyzed = TRY(profile::analyze_named(root_, inputs_, analysis_, reading_));
+      const auto places = analyze::find_places(analyzed.session, analysis_);
       const base::Work writing("writing " + base::printable(choice_.to));
-      TRY(report::tables::write_file({one.report, one.session, places}, choice_.to));
+      TRY(report::tables::write_file({analyzed.report, analyzed.session, places}, choice_.to));
       return 0;
     }
     const auto database = TRY(sqlite_of(root_, inputs_, analysis_, reading_, true,

@@ -89,20 +89,20 @@ std::string plot(const std::vector<HistoryRow>& rows, std::string_view unit) {
   constexpr double kWidth = 960, kHeight = 300, kLeft = 90, kTop = 12, kBottom = 30;
   constexpr std::string_view kColors[] = {"#2f6fde", "#d9822b", "#0b7a3e",
                                           "#a3319b", "#8a6d00", "#5d6878"};
-  double most = 0;
-  for (const HistoryRow& row : rows) most = std::max(most, row.most);
-  if (most <= 0) most = 1;
+  double largest = 0;
+  for (const HistoryRow& row : rows) largest = std::max(largest, row.most);
+  if (largest <= 0) largest = 1;
   const auto x = [&](std::size_t i) {
     return kLeft +
            (static_cast<double>(i) + 0.5) * (kWidth - kLeft) / static_cast<double>(rows.size());
   };
   const auto y = [&](double value) {
-    return kTop + (1 - value / most) * (kHeight - kTop - kBottom);
+    return kTop + (1 - value / largest) * (kHeight - kTop - kBottom);
   };
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"history\">\n",
                                 kWidth, kHeight);
   for (int tick = 0; tick <= 4; ++tick) {
-    const double value = most * tick / 4;
+    const double value = largest * tick / 4;
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" "
         "y=\"{:.1f}\">{}</text>\n",
@@ -251,9 +251,9 @@ class Runs final : public Subcommand {
     const Arguments push = word("push", &Runs::push);
     const Arguments history = word("history", &Runs::history);
     app.optional_subcommand();
-    for (const Arguments& each : {list, show, prune, verify, stats, imported, push})
-      each.add_option("--runs", root_);
-    for (const Arguments& each : {list, show, stats}) each.add_flag("--json", json_);
+    for (const Arguments& arguments : {list, show, prune, verify, stats, imported, push})
+      arguments.add_option("--runs", root_);
+    for (const Arguments& arguments : {list, show, stats}) arguments.add_flag("--json", json_);
     app.add_flag("--json", json_).hidden();
     app.add_option("--runs", root_).hidden();
     show.add_option("run", said_);
@@ -378,15 +378,15 @@ class Runs final : public Subcommand {
       print(candidate.path.string() + "\n");
     }
     std::fflush(stdout);
-    std::string what =
+    std::string amount =
         jobs < candidates.size() ? base::counted(candidates.size() - jobs, "run") + ", " : "";
-    if (jobs > 0) what += base::counted(jobs, "job") + ", ";
-    what += base::format_bytes(static_cast<double>(bytes));
+    if (jobs > 0) amount += base::counted(jobs, "job") + ", ";
+    amount += base::format_bytes(static_cast<double>(bytes));
     if (dry_run_) {
-      base::info("would delete " + what);
+      base::info("would delete " + amount);
       return 0;
     }
-    if (!yes_ && !confirmed("delete " + what + "? [y/N] "))
+    if (!yes_ && !confirmed("delete " + amount + "? [y/N] "))
       return base::fail(base::Code::kUsage, "nothing was deleted", {},
                         ::isatty(STDIN_FILENO) != 0 ? "Answer y, or pass --yes"
                                                     : "Pass --yes where nobody can answer");
@@ -398,7 +398,7 @@ class Runs final : public Subcommand {
       if (!removed) failures.push_back(std::move(removed.error()));
     }
     if (failures.empty()) {
-      base::info("deleted " + what);
+      base::info("deleted " + amount);
       return 0;
     }
     const std::size_t deleted = candidates.size() - failures.size();

@@ -89,8 +89,8 @@ base::Result<void> check_output(const std::filesystem::path& to) {
   if (is_input(to))
     return base::fail(base::Code::kUsage, "the output is an input", to.string(),
                       "Name another file.");
-  if (const std::string what = profile::kept_file(to); !what.empty())
-    return base::fail(base::Code::kUsage, "it is " + what + ", which is not overwritten",
+  if (const std::string description = profile::kept_file(to); !description.empty())
+    return base::fail(base::Code::kUsage, "it is " + description + ", which is not overwritten",
                       to.string(), "Name another file, or remove this one first.");
   return {};
 }
@@ -117,8 +117,8 @@ int beside_a_program() {
 
 int descriptor_beside_a_program(const ReportChoice& choice) {
   if (!choice.to.empty() || choice.format == report::kDefaultFormat) return beside_a_program();
-  const int own = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  return own >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? own : STDERR_FILENO;
+  const int copy = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return copy >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? copy : STDERR_FILENO;
 }
 
 profile::Talk talk_of(const ReportChoice& choice, int fd) {
@@ -146,16 +146,16 @@ void say_kept(const std::filesystem::path& run, bool in_default_root) {
   if (!std::filesystem::exists(run, error))
     return;  // the program may have removed it, which was reported
   // Not relative(run, error): that throws where the working directory was removed.
-  const auto here = std::filesystem::current_path(error);
+  const auto working_directory = std::filesystem::current_path(error);
   const auto below = [&](const std::filesystem::path& folder) -> std::string {
     if (error) return {};
     const std::string path = std::filesystem::relative(run, folder, error).string();
     return error || path.starts_with("..") ? std::string() : path;
   };
-  std::string shown = below(here);
+  std::string shown = below(working_directory);
   if (shown.empty()) shown = run.string();
   // Where this folder cannot be written the run is elsewhere, and `latest` would not find it.
-  in_default_root = in_default_root && !below(here / runs::kDefaultRoot).empty();
+  in_default_root = in_default_root && !below(working_directory / runs::kDefaultRoot).empty();
   // The head of the report has its name already.
   const std::string kept_in = in_default_root ? std::string(runs::kDefaultRoot) : shown;
   const std::string name = in_default_root ? "latest" : shown;
@@ -198,7 +198,8 @@ base::Result<void> write_to(
     const ReportChoice& choice, int default_fd,
     const std::function<base::Result<void>(report::Sink&, const report::Style&)>& write,
     bool may_leave) {
-  const auto whole = [&](report::Sink& sink, const report::Style& style) -> base::Result<void> {
+  const auto write_and_finish = [&](report::Sink& sink,
+                                    const report::Style& style) -> base::Result<void> {
     TRY(write(sink, style));
     return sink.finish();
   };
@@ -206,7 +207,7 @@ base::Result<void> write_to(
     const int fd = choice.to == "-" ? STDOUT_FILENO : default_fd;
     report::DescriptorSink sink(fd, fd == STDERR_FILENO ? "standard error" : "standard output",
                                 may_leave);
-    return whole(sink, style_on(fd, choice));
+    return write_and_finish(sink, style_on(fd, choice));
   }
   TRY(check_output(choice.to));
   const base::Work writing("writing " + base::printable(choice.to));
@@ -215,7 +216,7 @@ base::Result<void> write_to(
   const auto exporter = report::find_exporter(choice.format);
   const bool guard =
       exporter && (*exporter)->kind == report::Exporter::Kind::kSheet && !choice.raw_cells;
-  TRY(whole(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice)));
+  TRY(write_and_finish(guard ? static_cast<report::Sink&>(guarded) : sink, style_on(-1, choice)));
   std::error_code error;
   const auto size = std::filesystem::file_size(choice.to, error);
   const std::string size_text = error ? "" : " (" + base::format_bytes(size) + ")";

@@ -11,20 +11,20 @@ constexpr std::size_t kLongestCell = 256 * 1024;
 /// The quoted cell whose quote is just before `offset`, which moves behind the closing one; false
 /// where none closes it.
 bool quoted_cell(std::string_view text, std::size_t& offset, Row& row) {
-  std::size_t from = offset, at = offset;
+  std::size_t begin = offset;  // of the part that is not in `joined` yet
   std::string* joined = nullptr;
   for (;;) {
-    const std::size_t quote = text.find('"', at);
+    const std::size_t quote = text.find('"', begin);
     if (quote == std::string_view::npos || quote - offset > kLongestCell) return false;
     const bool doubled = quote + 1 < text.size() && text[quote + 1] == '"';
     if (doubled && joined == nullptr) joined = &row.unescaped.emplace_back();
-    if (joined != nullptr) joined->append(text.substr(from, quote + (doubled ? 1 : 0) - from));
+    if (joined != nullptr) joined->append(text.substr(begin, quote + (doubled ? 1 : 0) - begin));
     if (doubled) {
-      from = at = quote + 2;
+      begin = quote + 2;
       continue;
     }
     row.cells.push_back(joined != nullptr ? std::string_view(*joined)
-                                          : text.substr(from, quote - from));
+                                          : text.substr(begin, quote - begin));
     offset = quote + 1;
     return true;
   }
@@ -45,15 +45,15 @@ bool next_row(std::string_view text, std::size_t& offset, std::uint64_t& line, R
   row.line = line;
   if (offset >= text.size()) return false;
   const std::size_t begin = offset;
-  const bool whole = unquoted == Unquoted::kWhole && text[offset] != '"';
+  const bool is_one_cell = unquoted == Unquoted::kWhole && text[offset] != '"';
   for (;;) {
-    const bool quote = !whole && offset < text.size() && text[offset] == '"';
+    const bool quote = !is_one_cell && offset < text.size() && text[offset] == '"';
     if (quote && quoted_cell(text, ++offset, row)) {
       offset = std::min(text.find_first_of(",\n", offset), text.size());
     } else {
       row.torn = quote;
       const std::size_t end =
-          std::min(text.find_first_of(whole || row.torn ? "\n" : ",\n", offset), text.size());
+          std::min(text.find_first_of(is_one_cell || row.torn ? "\n" : ",\n", offset), text.size());
       row.cells.push_back(without_return(text.substr(offset, end - offset)));
       offset = end;
     }

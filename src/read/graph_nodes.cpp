@@ -36,12 +36,15 @@ void GraphNodes::add(const NodeMade& node) {
 
 // CUPTI adds two nodes of its own to an instantiated graph to time it (13.0); they are no clones.
 std::uint32_t GraphNodes::kernel_nodes(std::uint32_t graph) const {
-  std::uint32_t made = 0, cloned = 0;
+  std::uint32_t originals = 0, clones = 0;
   for (const auto& [id, node] : made_) {
     if (graph_of(id) != graph || node.type != 0) continue;
-    ++(node.original != 0 ? cloned : made);
+    if (node.original != 0)
+      ++clones;
+    else
+      ++originals;
   }
-  return cloned != 0 ? cloned : made;
+  return clones != 0 ? clones : originals;
 }
 
 std::uint32_t GraphNodes::use(std::uint64_t node, std::uint32_t process, model::Session& session) {

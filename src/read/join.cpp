@@ -123,12 +123,12 @@ class Appender {
            const Same& same) {
     for (T& item : from) {
       place(item);
-      const auto known = std::ranges::find_if(to, [&](const T& other) {
+      const auto same_item = std::ranges::find_if(to, [&](const T& other) {
         return other.process == item.process && item.process < processes_of_to_ &&
                same(item, other);
       });
-      places.push_back(static_cast<std::uint32_t>(known - to.begin()));
-      if (known == to.end()) to.push_back(item);
+      places.push_back(static_cast<std::uint32_t>(same_item - to.begin()));
+      if (same_item == to.end()) to.push_back(item);
     }
   }
 
@@ -136,13 +136,13 @@ class Appender {
   /// starts and stops) have one process of that number and name, at different times.
   [[nodiscard]] std::uint32_t place_of(const model::Process& process) const {
     for (std::uint32_t i = 0; i < processes_of_to_; ++i) {
-      const model::Process& known = to_.processes[i];
-      const bool alike = known.pid == process.pid && known.name == process.name &&
-                         known.host == process.host && known.run == process.run &&
-                         known.rank == process.rank;
-      const bool timed = known.end_ns > known.start_ns && process.end_ns > process.start_ns;
+      const model::Process& candidate = to_.processes[i];
+      const bool alike = candidate.pid == process.pid && candidate.name == process.name &&
+                         candidate.host == process.host && candidate.run == process.run &&
+                         candidate.rank == process.rank;
+      const bool timed = candidate.end_ns > candidate.start_ns && process.end_ns > process.start_ns;
       const bool apart =
-          timed && (process.start_ns >= known.end_ns || process.end_ns <= known.start_ns);
+          timed && (process.start_ns >= candidate.end_ns || process.end_ns <= candidate.start_ns);
       if (alike && (results_ || (apart && aligned_ && process.pid != 0))) return i;
     }
     return results_ ? 0 : count(to_.processes);
@@ -199,8 +199,8 @@ class Appender {
   /// Time between recordings in which nothing was recorded: nsys starts and stops, or one program
   /// ran after the other. Between the processes of one run it is time of the run.
   [[nodiscard]] std::int64_t unrecorded_ns() const {
-    const bool own = has_own_captures(to_) || has_own_captures(from_);
-    if (own && !are_runs_of_their_own()) return 0;
+    const bool has_captures = has_own_captures(to_) || has_own_captures(from_);
+    if (has_captures && !are_runs_of_their_own()) return 0;
     return std::max<std::int64_t>(0, from_.begin_ns + shift_ - real_end_ns());
   }
 
@@ -328,9 +328,12 @@ class Appender {
     append(from_.measurements, to_.measurements);
     for (model::SampleStream& samples : from_.samples) {
       samples.device = at(devices_, samples.device);
-      for (std::int64_t& at : samples.start_ns) samples.other_clock ? void() : move_time(at);
-      for (std::int64_t& at : samples.end_ns) samples.other_clock ? void() : move_time(at);
-      if (samples.other_clock) move_time(samples.offset_ns);
+      if (samples.other_clock) {
+        move_time(samples.offset_ns);
+      } else {
+        for (std::int64_t& start_ns : samples.start_ns) move_time(start_ns);
+        for (std::int64_t& end_ns : samples.end_ns) move_time(end_ns);
+      }
       to_.samples.push_back(std::move(samples));
     }
     cpu();
@@ -537,8 +540,8 @@ class Matcher {
       std::vector<Place>* places = nullptr;
       bool first = true;
       for (const std::uint32_t kernel : by_thread[thread]) {
-        const std::int64_t at = call(kernel).start_ns;
-        if (ranges.move_to(at, at) || std::exchange(first, false)) {
+        const std::int64_t launch_ns = call(kernel).start_ns;
+        if (ranges.move_to(launch_ns, launch_ns) || std::exchange(first, false)) {
           std::vector<model::OpenRange> path;
           for (const std::uint32_t i : ranges.open())
             path.push_back({s_.ranges[i].domain, s_.ranges[i].name, s_.ranges[i].kind});

@@ -64,8 +64,8 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
   if (!number) return;
   const auto dots = std::ranges::count(*number, '.'), commas = std::ranges::count(*number, ',');
   const auto decide = [&](char point) {
-    std::uint64_t& at = point == '.' ? dot_line_ : comma_line_;
-    if (at == 0) at = line;
+    std::uint64_t& first_line = point == '.' ? dot_line_ : comma_line_;
+    if (first_line == 0) first_line = line;
   };
   if (dots > 0 && commas > 0) return decide(number->rfind('.') > number->rfind(',') ? '.' : ',');
   const char only = dots > 0 ? '.' : ',';
@@ -74,10 +74,10 @@ void PointGuess::see(std::string_view cell, std::uint64_t line) {
     return;
   }
   if (commas > 1) return decide('.');
-  const std::size_t at = number->find(only);
+  const std::size_t separator = number->find(only);
   const std::size_t first = number->find_first_of("0123456789");
   const std::size_t end = std::min(number->find_first_of("eE"), number->size());
-  const std::size_t before = at - std::min(first, at), behind = end - at - 1;
+  const std::size_t before = separator - std::min(first, separator), behind = end - separator - 1;
   if (behind != 3 || before == 0 || before > 3 || (*number)[first] == '0') return decide(only);
   if (open_line_ == 0) {
     open_line_ = line;

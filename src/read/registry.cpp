@@ -45,11 +45,11 @@ const std::vector<Lookalike>& lookalikes() {
     std::vector<Lookalike> out;
     for (const auto& [where, escaped, what, hint] : base::rows<4>(rangescope_registry)) {
       std::string words;
-      for (std::size_t at = 0; at < escaped.size(); ++at) {
-        int byte = static_cast<unsigned char>(escaped[at]);
-        if (escaped.substr(at).starts_with("\\x")) {
-          std::from_chars(escaped.data() + at + 2, escaped.data() + at + 4, byte, 16);
-          at += 3;
+      for (std::size_t i = 0; i < escaped.size(); ++i) {
+        int byte = static_cast<unsigned char>(escaped[i]);
+        if (escaped.substr(i).starts_with("\\x")) {
+          std::from_chars(escaped.data() + i + 2, escaped.data() + i + 4, byte, 16);
+          i += 3;
         }
         words += static_cast<char>(byte);
       }
@@ -78,7 +78,7 @@ struct Holds {
 std::string log_text(std::string_view head, const fs::path& path) {
   const bool is_binary = head.find('\0') != std::string_view::npos;
   if (head.size() == kHead && !is_binary)
-    if (auto more = base::read_head(path, kLog)) return std::move(*more);
+    if (auto log = base::read_head(path, kLog)) return std::move(*log);
   return std::string(head);
 }
 
@@ -204,11 +204,11 @@ std::vector<std::vector<std::filesystem::path>> recordings(
 
 const std::filesystem::path* whole_of(std::span<const std::filesystem::path> parts,
                                       std::span<const std::filesystem::path> paths) {
-  const auto whole = std::ranges::find_if(paths, [&](const std::filesystem::path& path) {
+  const auto source = std::ranges::find_if(paths, [&](const std::filesystem::path& path) {
     return std::ranges::all_of(parts,
                                [&](const auto& part) { return nsys_csv::table_of(part, path); });
   });
-  return whole == paths.end() ? nullptr : &*whole;
+  return source == paths.end() ? nullptr : &*source;
 }
 
 base::Result<model::Session> read_recording(std::span<const std::filesystem::path> parts,

@@ -32,9 +32,9 @@ constexpr std::uint64_t kPiece = 1 << 30;  // MPI counts with an int
 void send(const std::string& bytes, int to) {
   const std::uint64_t size = bytes.size();
   MPI_Send(&size, 1, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
-  for (std::uint64_t at = 0; at < size; at += kPiece)
-    MPI_Send(bytes.data() + at, static_cast<int>(std::min(kPiece, size - at)), MPI_BYTE, to, 0,
-             MPI_COMM_WORLD);
+  for (std::uint64_t offset = 0; offset < size; offset += kPiece)
+    MPI_Send(bytes.data() + offset, static_cast<int>(std::min(kPiece, size - offset)), MPI_BYTE, to,
+             0, MPI_COMM_WORLD);
 }
 
 std::string receive(int from) {

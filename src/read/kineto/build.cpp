@@ -302,11 +302,11 @@ class Builder {
     const bool parts_out = name == "ncclReduceScatter" || name == "ncclScatter",
                all_to_all = name == "ncclAlltoAll";
     const std::int64_t elements = (parts_out ? event.elements_out : event.elements).value_or(-1);
-    const auto each = static_cast<std::int64_t>(bytes_of(event.dtype));
-    std::int64_t bytes =
-        each > 0 && elements >= 0 && elements <= std::numeric_limits<std::int64_t>::max() / 16
-            ? elements * each
-            : -1;
+    const auto element_bytes = static_cast<std::int64_t>(bytes_of(event.dtype));
+    std::int64_t bytes = element_bytes > 0 && elements >= 0 &&
+                                 elements <= std::numeric_limits<std::int64_t>::max() / 16
+                             ? elements * element_bytes
+                             : -1;
     if (all_to_all && bytes > 0)
       bytes = event.collective.ends_with('v') ? -1 : bytes / *event.group_size;
     Event call = event;
@@ -633,11 +633,11 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
     else
       builder.bad();
   }
-  const std::string where = name + ": byte " + std::to_string(splitter.offset());
+  const std::string place = name + ": byte " + std::to_string(splitter.offset());
   if (builder.known() == 0) {
     if (!splitter.broken().empty())
       return base::fail(base::Code::kBadData, "this JSON cannot be read: " + splitter.broken(),
-                        where, "Check that the file was copied whole.");
+                        place, "Check that the file was copied whole.");
     return base::fail(
         base::Code::kBadData,
         builder.events() == 0 ? "a trace without events"
@@ -647,7 +647,7 @@ base::Result<model::Session> build(Splitter splitter, const std::string& name) {
   model::Session session = builder.finish();
   if (!splitter.broken().empty())
     session.losses.push_back(
-        {"torn_tail", 1, splitter.early_end() + ": " + where + "; the rest is missing"});
+        {"torn_tail", 1, splitter.early_end() + ": " + place + "; the rest is missing"});
   session.sources.push_back({name, "kineto", "PyTorch profiler" + builder.job(), {}});
   return session;
 }

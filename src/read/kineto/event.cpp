@@ -29,10 +29,11 @@ template <class T>
 void number(od::value& value, std::optional<T>& out) {
   const std::string_view text = digits(value);
   const bool negative = text.starts_with('-');
-  const auto whole = base::to_uint(text.substr(negative ? 1 : 0));
-  if (!whole || *whole > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return;
+  const auto magnitude = base::to_uint(text.substr(negative ? 1 : 0));
+  if (!magnitude || *magnitude > static_cast<std::uint64_t>(std::numeric_limits<T>::max())) return;
   if (negative && std::is_unsigned_v<T>) return;
-  out = negative ? static_cast<T>(-static_cast<std::int64_t>(*whole)) : static_cast<T>(*whole);
+  out = negative ? static_cast<T>(-static_cast<std::int64_t>(*magnitude))
+                 : static_cast<T>(*magnitude);
 }
 
 /// Of a process or thread. Threads of the GPU's driver have ids that PyTorch writes as negative
@@ -82,9 +83,9 @@ void triple(od::value& value, std::array<std::uint32_t, 3>& out) {
   if (value.get_array().get(array) != simdjson::SUCCESS) return;
   std::size_t i = 0;
   for (auto element : array) {
-    std::uint64_t each = 0;
-    if (element.get_uint64().get(each) != simdjson::SUCCESS) return;
-    if (i < 3 && each < 0xffffffffu) out[i++] = static_cast<std::uint32_t>(each);
+    std::uint64_t number = 0;
+    if (element.get_uint64().get(number) != simdjson::SUCCESS) return;
+    if (i < 3 && number < 0xffffffffu) out[i++] = static_cast<std::uint32_t>(number);
   }
 }
 
@@ -156,11 +157,11 @@ std::optional<std::int64_t> microseconds(std::string_view text, bool& fraction) 
   if (negative) text.remove_prefix(1);
   const std::size_t point = std::min(text.find('.'), text.size());
   const bool power = text.find_first_of("eE") != std::string_view::npos;
-  const auto whole = power ? std::nullopt : base::to_uint(text.substr(0, point));
+  const auto units = power ? std::nullopt : base::to_uint(text.substr(0, point));
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
   std::int64_t ns = 0;
-  if (whole && *whole <= static_cast<std::uint64_t>(kMost / 1000)) {
-    ns = static_cast<std::int64_t>(*whole) * 1000;
+  if (units && *units <= static_cast<std::uint64_t>(kMost / 1000)) {
+    ns = static_cast<std::int64_t>(*units) * 1000;
     std::int64_t worth = 100, more = 0;
     for (std::size_t i = point + 1; i < text.size(); ++i) {
       if (text[i] < '0' || text[i] > '9') return std::nullopt;
@@ -230,12 +231,11 @@ bool EventParser::parse(std::string_view text, Event& event) {
     } else if (key == "args") {
       od::object arguments;
       if (value.get_object().get(arguments) != simdjson::SUCCESS) continue;
-      for (auto each : arguments) {
-        od::value one;
-        if (each.unescaped_key().get(key) != simdjson::SUCCESS ||
-            each.value().get(one) != simdjson::SUCCESS)
-          return false;
-        argument(key, one, event);
+      for (auto member : arguments) {
+        od::value member_value;
+        if (member.unescaped_key().get(key) != simdjson::SUCCESS) return false;
+        if (member.value().get(member_value) != simdjson::SUCCESS) return false;
+        argument(key, member_value, event);
       }
     }
   }

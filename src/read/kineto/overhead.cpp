@@ -43,7 +43,7 @@ std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain,
     const Span span{range.start_ns, range.end_ns};
     const std::int64_t middle = span.first + (span.second - span.first) / 2;
     std::vector<std::uint32_t> callless;  // meanwhile
-    std::uint32_t by = model::kNone;
+    std::uint32_t spender = model::kNone;
     std::int64_t nearest = kSoon_ns + 1;
     for (std::uint32_t thread = 0; thread < calls.size(); ++thread) {
       const auto next = std::ranges::upper_bound(calls[thread], middle, {}, &Span::first);
@@ -54,11 +54,14 @@ std::vector<std::vector<Spent>> spent_by_thread(std::uint32_t domain,
       if (ended > span.first && ended < middle) continue;
       const std::int64_t away =
           ended >= middle ? kSoon_ns : std::max(begins, span.second) - span.second;
-      if (away < nearest) by = thread, nearest = away;
+      if (away < nearest) {
+        spender = thread;
+        nearest = away;
+      }
     }
-    if (by == model::kNone) continue;
-    spent[by].push_back({span, true});
-    if (autograd[by] == 0) continue;
+    if (spender == model::kNone) continue;
+    spent[spender].push_back({span, true});
+    if (autograd[spender] == 0) continue;
     for (const std::uint32_t thread : callless)
       if (autograd[thread] == 0) spent[thread].push_back({span, false});
   }

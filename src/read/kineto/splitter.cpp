@@ -65,15 +65,15 @@ bool Splitter::fill(std::size_t keep) {
     at_ -= keep;
     dropped_ += keep;
   }
-  const std::size_t most = file_ != nullptr ? kBlock : std::min(memory_.size(), kBlock);
-  if (buffer_.size() < size_ + most + kPadding) buffer_.resize(size_ + most + kPadding);
+  const std::size_t block = file_ != nullptr ? kBlock : std::min(memory_.size(), kBlock);
+  if (buffer_.size() < size_ + block + kPadding) buffer_.resize(size_ + block + kPadding);
   std::size_t got = 0;
   if (file_ != nullptr) {
-    const int read = ::gzread(file_.get(), buffer_.data() + size_, static_cast<unsigned>(most));
+    const int read = ::gzread(file_.get(), buffer_.data() + size_, static_cast<unsigned>(block));
     damaged_ |= read < 0;
     if (read > 0) got = static_cast<std::size_t>(read);
   } else {
-    got = most;
+    got = block;
     if (got > 0) std::memcpy(buffer_.data() + size_, memory_.data(), got);
     memory_.remove_prefix(got);
   }
@@ -106,11 +106,11 @@ bool Splitter::string_end(std::size_t& begin, std::size_t& at) {
       const std::size_t behind = size_ - begin, open = at - begin;
       if (size_ - begin > kMostPiece) return fail("a string has no end");
       at_ = begin;
-      const bool more = fill(begin);
+      const bool has_more = fill(begin);
       begin = 0;
       at = open;
       from = std::max(at + 1, behind);
-      if (!more) return false;
+      if (!has_more) return false;
       continue;
     }
     const auto quote = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
@@ -136,10 +136,10 @@ bool Splitter::value(std::string_view& text) {
       if (size_ - begin > kMostPiece) return fail("a value has no end");
       const std::size_t length = at - begin;
       at_ = begin;
-      const bool more = fill(begin);
+      const bool has_more = fill(begin);
       begin = 0;
       at = length;
-      if (more) continue;
+      if (has_more) continue;
       return false;
     }
     const char c = buffer_[at];
@@ -235,8 +235,8 @@ bool Splitter::next(Piece& piece) {
       state_ = array_root_ ? State::kEvents : State::kMembers;
       continue;
     }
-    const bool more = state_ == State::kMembers ? member(piece) : event(piece);
-    if (!more) {
+    const bool has_piece = state_ == State::kMembers ? member(piece) : event(piece);
+    if (!has_piece) {
       if (!broken_.empty() && damaged_) broken_ = "its compressed data are cut or damaged";
       return false;
     }

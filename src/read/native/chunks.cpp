@@ -31,14 +31,14 @@ bool is_hole(std::span<const std::byte> file, std::size_t at) {
 
 // Where the records of [begin, end) end: at the first zero word, or where a record does not fit.
 std::size_t data_end(std::span<const std::byte> file, std::size_t begin, std::size_t end) {
-  std::size_t at = begin;
-  while (at + sizeof(record::RecordHeader) <= end) {
+  std::size_t offset = begin;
+  while (offset + sizeof(record::RecordHeader) <= end) {
     record::RecordHeader head;
-    std::memcpy(&head, file.data() + at, sizeof head);
-    if (head.words == 0 || at + std::size_t{head.words} * 8 > end) break;
-    at += std::size_t{head.words} * 8;
+    std::memcpy(&head, file.data() + offset, sizeof head);
+    if (head.words == 0 || offset + std::size_t{head.words} * 8 > end) break;
+    offset += std::size_t{head.words} * 8;
   }
-  return at;
+  return offset;
 }
 
 }  // namespace
@@ -74,24 +74,24 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
   Chunks found;
   std::memcpy(&found.header, file.data(), std::min(file.size(), sizeof found.header));
   found.header_whole = file.size() >= sizeof found.header;
-  std::size_t at = kPage;
+  std::size_t offset = kPage;
   if (found.header.header_bytes >= kPage && found.header.header_bytes % kPage == 0 &&
       found.header.header_bytes <= file.size()) {
-    at = found.header.header_bytes;
+    offset = found.header.header_bytes;
   }
-  while (at < file.size()) {
+  while (offset < file.size()) {
     record::ChunkHeader header;
-    if (!chunk_at(file, at, header)) {
-      if (!is_hole(file, at)) ++found.damaged_pages;
-      at += kPage;
+    if (!chunk_at(file, offset, header)) {
+      if (!is_hole(file, offset)) ++found.damaged_pages;
+      offset += kPage;
       continue;
     }
     std::size_t end = file.size();
-    if (header.bytes <= file.size() - at)
-      end = at + header.bytes;
+    if (header.bytes <= file.size() - offset)
+      end = offset + header.bytes;
     else
-      found.truncated_bytes += header.bytes - (file.size() - at);
-    const std::size_t begin = at + sizeof header;
+      found.truncated_bytes += header.bytes - (file.size() - offset);
+    const std::size_t begin = offset + sizeof header;
     // A chunk whose size is damaged would swallow its neighbours: look for them behind its last
     // record.
     std::size_t next = (data_end(file, begin, end) + kPage - 1) / kPage * kPage;
@@ -102,8 +102,8 @@ Chunks find_chunks(std::span<const std::byte> file, const Release& release) {
       end = next;
     }
     found.list.push_back({header.stream, header.sequence, header.tid, begin, end});
-    if (release) release(file.subspan(at, end - at));
-    at = std::max(end, at + kPage) / kPage * kPage;
+    if (release) release(file.subspan(offset, end - offset));
+    offset = std::max(end, offset + kPage) / kPage * kPage;
     if (end % kPage != 0) break;
   }
   // Cut between two chunks. A process counts a chunk when its file has room for it.

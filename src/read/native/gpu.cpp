@@ -210,12 +210,12 @@ class GpuReader {
     shape.registers_per_thread = kind.registers_per_thread;
     shape.static_shared_bytes = kind.static_shared_bytes;
     shape.dynamic_shared_bytes = kind.dynamic_shared_bytes;
-    const std::uint32_t at = index_.shapes.of(shape);
+    const std::uint32_t shape_index = index_.shapes.of(shape);
     const auto name = name_of_.find(kind.name);
     if (kind.head.id >= kMostKinds) return;
     if (kind.head.id >= kinds_.size()) kinds_.resize(kind.head.id + 1, KernelKind{});
-    kinds_[kind.head.id] = {name != name_of_.end() ? name->second : index_.kernel_names.of({}), at,
-                            stream_at(kind.stream)};
+    kinds_[kind.head.id] = {name != name_of_.end() ? name->second : index_.kernel_names.of({}),
+                            shape_index, stream_at(kind.stream)};
   }
   void take_kernel(const GpuRecord& record) {
     const auto kernel = record.as<gpu::Kernel>();
@@ -287,11 +287,11 @@ class GpuReader {
         break;
       }
       default: {
-        const auto made = record.as<gpu::StreamMade>();
-        const std::uint32_t index = known_stream(made.context, made.stream);
+        const auto created = record.as<gpu::StreamMade>();
+        const std::uint32_t index = known_stream(created.context, created.stream);
         if (index == model::kNone) break;
         auto kind = model::StreamKind::kBlocking;
-        if (made.head.small == 1) kind = model::StreamKind::kNonBlocking;
+        if (created.head.small == 1) kind = model::StreamKind::kNonBlocking;
         session_.streams[index].kind = kind;
         break;
       }
@@ -343,19 +343,19 @@ class GpuReader {
     }
   }
   void take_device(const GpuRecord& record) {
-    const auto from = record.as<gpu::Device>();
-    model::Device& to = session_.devices[device(from.head.id)];
-    to.name = session_.strings.intern(record.text(sizeof from, from.name_bytes));
-    to.mig = from.head.small != 0;
-    to.uuid = session_.strings.intern(uuid_text(from.uuid, to.mig));
-    to.chip = session_.strings.intern(chip_of(from.compute_major, from.compute_minor));
-    to.compute_major = from.compute_major;
-    to.compute_minor = from.compute_minor;
-    to.sm_count = from.sm_count;
-    to.memory_bytes = from.memory_bytes;
-    to.l2_bytes = from.l2_bytes;
-    to.sm_clock_hz = static_cast<double>(from.sm_clock_hz);
-    to.memory_bytes_per_s = static_cast<double>(from.memory_bytes_per_s);
+    const auto wired = record.as<gpu::Device>();
+    model::Device& to = session_.devices[device(wired.head.id)];
+    to.name = session_.strings.intern(record.text(sizeof wired, wired.name_bytes));
+    to.mig = wired.head.small != 0;
+    to.uuid = session_.strings.intern(uuid_text(wired.uuid, to.mig));
+    to.chip = session_.strings.intern(chip_of(wired.compute_major, wired.compute_minor));
+    to.compute_major = wired.compute_major;
+    to.compute_minor = wired.compute_minor;
+    to.sm_count = wired.sm_count;
+    to.memory_bytes = wired.memory_bytes;
+    to.l2_bytes = wired.l2_bytes;
+    to.sm_clock_hz = static_cast<double>(wired.sm_clock_hz);
+    to.memory_bytes_per_s = static_cast<double>(wired.memory_bytes_per_s);
   }
   void take_context(const gpu::Context& context) {
     const std::uint32_t index = stream(context.head.id, context.null_stream, context.device);
@@ -476,8 +476,8 @@ class GpuReader {
     std::vector<std::uint32_t> places(session_.launches.size() - first_.launches, model::kNone);
     std::size_t kept = first_.launches;
     for (std::size_t i = first_.launches; i < session_.launches.size(); ++i) {
-      const std::int64_t at = session_.launches[i].start_ns;
-      if (at < session_.begin_ns || at >= session_.end_ns) continue;
+      const std::int64_t start_ns = session_.launches[i].start_ns;
+      if (start_ns < session_.begin_ns || start_ns >= session_.end_ns) continue;
       places[i - first_.launches] = static_cast<std::uint32_t>(kept);
       session_.launches[kept++] = session_.launches[i];
     }

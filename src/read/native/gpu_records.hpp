@@ -55,12 +55,12 @@ template <typename Visit>
 GpuDamage visit_gpu_records(std::span<const std::byte> file, std::size_t header_bytes,
                             Visit&& visit) {
   GpuDamage damage;
-  std::size_t at = header_bytes;
-  while (at < file.size()) {
+  std::size_t offset = header_bytes;
+  while (offset < file.size()) {
     wire::gpu::BlockHeader block{};
-    if (file.size() - at < sizeof block) break;
-    std::memcpy(&block, file.data() + at, sizeof block);
-    const std::size_t body = at + sizeof block;
+    if (file.size() - offset < sizeof block) break;
+    std::memcpy(&block, file.data() + offset, sizeof block);
+    const std::size_t body = offset + sizeof block;
     if (block.magic != wire::gpu::kBlockMagic || block.bytes % 8 != 0 ||
         block.bytes > file.size() - body ||
         wire::gpu::checksum(file.data() + body, block.bytes) != block.checksum) {
@@ -78,9 +78,9 @@ GpuDamage visit_gpu_records(std::span<const std::byte> file, std::size_t header_
       visit(GpuRecord(rest.first(size)));
       rest = rest.subspan(size);
     }
-    at = body + block.bytes;
+    offset = body + block.bytes;
   }
-  damage.torn_bytes = file.size() - std::min(at, file.size());
+  damage.torn_bytes = file.size() - std::min(offset, file.size());
   return damage;
 }
 

@@ -27,13 +27,13 @@ bool was_recorded(std::string_view state) {
 void lose_missing(const fs::path& stream, std::string_view state, model::Session& session) {
   const bool says_nothing = state.empty() || state == gpu::kMemoryOff || state == gpu::kMemoryWaits;
   if (says_nothing) return;
-  const std::string where = stream.filename().string() + ": ";
+  const std::string prefix = stream.filename().string() + ": ";
   if (was_recorded(state))
     session.losses.push_back({"memory_not_saved", 1,
-                              where + "the process ended before Python could save what PyTorch "
-                                      "recorded of its memory"});
+                              prefix + "the process ended before Python could save what PyTorch "
+                                       "recorded of its memory"});
   else
-    session.losses.push_back({"memory_not_recorded", 1, where + std::string(state)});
+    session.losses.push_back({"memory_not_recorded", 1, prefix + std::string(state)});
 }
 
 void lose_dropped_events(const fs::path& stream, const model::Allocators& allocators,

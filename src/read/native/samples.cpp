@@ -36,9 +36,9 @@ std::vector<T> column(const std::string& raw, std::size_t at, std::size_t items)
 
 std::vector<std::int64_t> summed(std::vector<std::int64_t> differences) {
   std::uint64_t sum = 0;  // wraps where the input is nonsense
-  for (std::int64_t& each : differences) {
-    sum += static_cast<std::uint64_t>(each);
-    each = static_cast<std::int64_t>(sum);
+  for (std::int64_t& difference : differences) {
+    sum += static_cast<std::uint64_t>(difference);
+    difference = static_cast<std::int64_t>(sum);
   }
   return differences;
 }
@@ -127,11 +127,11 @@ class Reader {
       // The first one behind a gap may begin before the last one ended (seen on an H200 at 10 kHz).
       if (starts[i] < last_ns_ && ends[i] > last_ns_) starts[i] = last_ns_;
       // In order, without overlap, and not absurdly long.
-      const bool good = starts[i] >= last_ns_ && ends[i] > starts[i] &&
-                        ends[i] - starts[i] < std::int64_t{1} << 50 &&
-                        ends[i] < std::int64_t{1} << 62;
-      kept[i] = good ? 1 : 0;
-      if (!good) {
+      const bool is_valid = starts[i] >= last_ns_ && ends[i] > starts[i] &&
+                            ends[i] - starts[i] < std::int64_t{1} << 50 &&
+                            ends[i] < std::int64_t{1} << 62;
+      kept[i] = is_valid ? 1 : 0;
+      if (!is_valid) {
         ++damaged_;
         continue;
       }
@@ -192,9 +192,10 @@ class Reader {
   /// A sample is read after it ended, and within a second: a clock that differs is not the GPU's.
   void end(const std::string& text) {
     ended_ = true;
-    const auto at = text.find("lead_ns ");
-    const auto lead = at == std::string::npos ? std::nullopt
-                                              : base::to_int(std::string_view(text).substr(at + 8));
+    const auto key = text.find("lead_ns ");
+    const auto lead = key == std::string::npos
+                          ? std::nullopt
+                          : base::to_int(std::string_view(text).substr(key + 8));
     if (!lead || !stream_.other_clock) return;
     constexpr std::int64_t kSecond_ns = 1'000'000'000;
     if (stream_.offset_ns > *lead || *lead - kSecond_ns > stream_.offset_ns)

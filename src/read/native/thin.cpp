@@ -26,9 +26,9 @@ void Thinner::end_thread() {
 
 std::uint32_t Thinner::cell_of(std::uint32_t parent, std::uint32_t domain, model::StringId name) {
   const auto is = [&](std::uint32_t cell) {
-    const Cell& known = cells_[cell];
-    return known.parent == parent && known.name == name && known.domain == domain &&
-           known.thread == thread_;
+    const Cell& existing = cells_[cell];
+    return existing.parent == parent && existing.name == name && existing.domain == domain &&
+           existing.thread == thread_;
   };
   std::uint32_t& latest = parent == kNone ? latest_root_ : cells_[parent].latest;
   if (latest != kNone && is(latest)) return latest;
@@ -85,10 +85,11 @@ bool Thinner::leave(const OpenCell& open, std::uint32_t index, OpenCell* above, 
   const model::Range& range = session_.ranges[index];
   if (open_ > 0 && --open_ == 0) span_ends(range.end_ns);
   const bool held = holds_something(open, range);
-  const bool alone = whole && !held && open.cell != kNone && index + 1 == session_.ranges.size();
+  const bool is_single =
+      whole && !held && open.cell != kNone && index + 1 == session_.ranges.size();
   const std::int64_t length = range.end_ns - range.start_ns;
-  if (alone && plan_ == nullptr) count_long(counted_[open.cell].longest, length);
-  if (!alone || is_listed(open, length)) {
+  if (is_single && plan_ == nullptr) count_long(counted_[open.cell].longest, length);
+  if (!is_single || is_listed(open, length)) {
     if (whole && open.cell != kNone && cells_[open.cell].listed == kNone)
       cells_[open.cell].listed = index;
     if (open.inside.count > 0) {

@@ -16,9 +16,9 @@ bool is_fill(std::string_view name) {
 
 std::uint64_t copied_bytes(std::string_view arguments) {
   constexpr std::string_view kSize = "sizeBytes(";
-  const std::size_t at = arguments.find(kSize);
-  if (at == std::string_view::npos) return 0;
-  const std::string_view rest = arguments.substr(at + kSize.size());
+  const std::size_t found = arguments.find(kSize);
+  if (found == std::string_view::npos) return 0;
+  const std::string_view rest = arguments.substr(found + kSize.size());
   return base::to_uint(rest.substr(0, rest.find(')'))).value_or(0);
 }
 

@@ -127,10 +127,11 @@ class TraceReader {
     const auto start = number(args, "BeginNs"), end = number(args, "EndNs");
     if (!lane || !thread || !start || !end) return builder_.bad();
     if (*end < *start) return builder_.bad_length();
-    const std::string& of = lanes_[*lane];
-    const auto known = std::find_if(std::begin(kLanes), std::end(kLanes),
-                                    [&](const Lane& each) { return of.starts_with(each.name); });
-    held.category = known == std::end(kLanes) ? of : std::string(known->category);
+    const std::string& lane_name = lanes_[*lane];
+    const auto known = std::find_if(std::begin(kLanes), std::end(kLanes), [&](const Lane& each) {
+      return lane_name.starts_with(each.name);
+    });
+    held.category = known == std::end(kLanes) ? lane_name : std::string(known->category);
     held.name = text(event, "name");
     held.arguments = text(args, "args");
     held.lane = *lane;
@@ -195,15 +196,15 @@ base::Result<model::Session> read_trace(std::string_view json, const std::string
   kineto::Splitter splitter = kineto::Splitter::of(json);
   for (kineto::Piece piece; splitter.next(piece);)
     if (piece.key.empty() && piece.text != "{}") reader.take(piece.text);
-  const std::string where = name + ": byte " + std::to_string(splitter.offset());
+  const std::string place = name + ": byte " + std::to_string(splitter.offset());
   if (reader.empty())
     return base::fail(base::Code::kBadData,
                       splitter.broken().empty() ? "a trace of rocprof without events"
                                                 : "this JSON cannot be read: " + splitter.broken(),
-                      where, "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
+                      place, "Record with rocprof --hip-trace --roctx-trace, or with rocprofv3.");
   model::Session session = reader.finish();
   if (!splitter.broken().empty())
-    session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + where});
+    session.losses.push_back({"torn_tail", 1, splitter.early_end() + ": " + place});
   session.sources.push_back({name, "rocm", "rocprof", {}});
   return session;
 }

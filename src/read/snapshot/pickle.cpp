@@ -439,9 +439,9 @@ PickleMachine::Step PickleMachine::memoize(std::uint64_t place) {
     return fail("this pickle memoizes too much");
   if (place >= memo_.size()) memo_.resize(place + 1, kNoNumber);
   memo_[place] = packed(value.kind, value.number);
-  const auto at = static_cast<std::uint32_t>(place);
-  if (value.kind == PickleKind::kList) lists_.all[value.number].memoized = at;
-  if (value.kind == PickleKind::kDict) dicts_.all[value.number].memoized = at;
+  const auto index = static_cast<std::uint32_t>(place);
+  if (value.kind == PickleKind::kList) lists_.all[value.number].memoized = index;
+  if (value.kind == PickleKind::kDict) dicts_.all[value.number].memoized = index;
   return Step::kGoOn;
 }
 

@@ -115,30 +115,30 @@ CellRange named(const Split& split, bool has_domain) {
 template <class Take>
 void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take) {
   std::uint64_t thread = 0;
-  std::size_t at = 0;
-  while (at < cell.size()) {
-    if (cell[at] == ' ') {
-      ++at;
+  std::size_t offset = 0;
+  while (offset < cell.size()) {
+    if (cell[offset] == ' ') {
+      ++offset;
       continue;
     }
-    if (cell[at] != '"') {
-      const std::size_t end = std::min(cell.find(' ', at), cell.size());
-      const auto number = base::to_uint(cell.substr(at, end - at));
+    if (cell[offset] != '"') {
+      const std::size_t end = std::min(cell.find(' ', offset), cell.size());
+      const auto number = base::to_uint(cell.substr(offset, end - offset));
       if (number)
         thread = *number;
       else
         ++left_over;
-      at = end;
+      offset = end;
       continue;
     }
     std::optional<Split> found;
-    std::size_t end = at;
+    std::size_t end = offset;
     int candidates = 0;
-    for (std::size_t close = cell.find('"', at + 1); close != std::string_view::npos;
+    for (std::size_t close = cell.find('"', offset + 1); close != std::string_view::npos;
          close = cell.find('"', close + 1)) {
       if (close + 1 < cell.size() && cell[close + 1] != ' ') continue;
-      if (close - at > kMostEntry || ++candidates > kMostQuotes) break;
-      const auto split = split_entry(cell.substr(at + 1, close - at - 1));
+      if (close - offset > kMostEntry || ++candidates > kMostQuotes) break;
+      const auto split = split_entry(cell.substr(offset + 1, close - offset - 1));
       if (!split || (found && !split->sure)) continue;
       found = split;
       end = close + 1;
@@ -149,7 +149,7 @@ void for_each_entry(std::string_view cell, std::uint64_t& left_over, Take&& take
       return;
     }
     take(*found, thread);
-    at = end;
+    offset = end;
   }
 }
 

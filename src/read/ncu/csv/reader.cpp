@@ -157,11 +157,11 @@ class CsvSession {
       const std::string_view candidate = text_.substr(offset, end - offset);
       if (candidate.starts_with("\"ID\",") || candidate.starts_with("\"Process ID\",") ||
           candidate.starts_with("\"Domain\",") || candidate.starts_with("\"Device\",")) {
-        std::size_t at = offset;
+        std::size_t next = offset;
         std::uint64_t now = line;
-        if (next_row(text_, at, now, row) && !row.torn && is_header(row)) {
+        if (next_row(text_, next, now, row) && !row.torn && is_header(row)) {
           header_line_ = line;
-          body_ = at;
+          body_ = next;
           body_line_ = now;
           return columns(row);
         }
@@ -240,13 +240,13 @@ class CsvSession {
   }
 
   base::Result<void> choose_point() {
-    const std::string& asked = options_.number_format;
-    if (asked == "C" || asked == "en")
+    const std::string& format = options_.number_format;
+    if (format == "C" || format == "en")
       point_ = Point::kDot;
-    else if (asked == "de" || asked == "fr")
+    else if (format == "de" || format == "fr")
       point_ = Point::kComma;
-    else if (!asked.empty()) {
-      return fail(Code::kUsage, "no number format is called '" + asked + "'", "--number-format",
+    else if (!format.empty()) {
+      return fail(Code::kUsage, "no number format is called '" + format + "'", "--number-format",
                   "Use one of C, en, de, fr.");
     }
     if (point_ != Point::kUnknown) return {};
@@ -387,8 +387,8 @@ class CsvSession {
     const double value = *number * *factor;
     if (stamps_[index] ==
         session_.measurements.size()) {  // a metric of several sections, or two with one label
-      for (const model::MetricValue& known : measurement.values)
-        if (known.metric == index && known.value != value) ambiguous_.insert(index);
+      for (const model::MetricValue& earlier : measurement.values)
+        if (earlier.metric == index && earlier.value != value) ambiguous_.insert(index);
       return;
     }
     stamps_[index] = session_.measurements.size();

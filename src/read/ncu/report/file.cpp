@@ -90,16 +90,16 @@ class BlockWalker {
   explicit BlockWalker(File& file) : file_(file) {}
 
   void walk(std::uint64_t offset) {
-    const std::string_view all = file_.bytes_;
-    while (offset < all.size()) {
-      if (all.size() - offset < 4) return torn(offset, all.size() - offset);
-      const std::uint32_t size = little_endian(all.substr(offset, 4));
-      if (size > all.size() - offset - 4) return torn(offset, all.size() - offset);
-      const auto header = proto::parse_message(at(file_.path, offset),
-                                               [&] { read_header(all.substr(offset + 4, size)); });
+    const std::string_view bytes = file_.bytes_;
+    while (offset < bytes.size()) {
+      if (bytes.size() - offset < 4) return torn(offset, bytes.size() - offset);
+      const std::uint32_t size = little_endian(bytes.substr(offset, 4));
+      if (size > bytes.size() - offset - 4) return torn(offset, bytes.size() - offset);
+      const auto header = proto::parse_message(
+          at(file_.path, offset), [&] { read_header(bytes.substr(offset + 4, size)); });
       if (!header) return damaged(offset, "block header cannot be read");
       offset += 4 + size;
-      const std::uint64_t there = all.size() - offset;
+      const std::uint64_t there = bytes.size() - offset;
       read_entries(offset, std::min(payload_, there));
       if (payload_ > there) return torn(offset, there);
       offset += payload_;

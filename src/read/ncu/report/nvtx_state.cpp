@@ -23,8 +23,8 @@ class NvtxDecoder {
                 std::vector<std::string_view> domains;
                 read(m, number(1, thread.tid),
                      each(2, [&](std::string_view one) { domains.push_back(one); }));
-                for (const std::string_view one : domains)
-                  per_domain(one, [&](std::string_view r, std::uint32_t id) {
+                for (const std::string_view domain : domains)
+                  per_domain(domain, [&](std::string_view r, std::uint32_t id) {
                     thread.stack.push_back(push(r, id));
                   });
                 state.threads.push_back(std::move(thread));

@@ -202,11 +202,11 @@ class Assembler {
         domains_.push_back(0);
         continue;
       }
-      const auto known = created.find(static_cast<std::uint32_t>(i));
-      if (known == created.end()) ++unnamed_domains_;
+      const auto creation = created.find(static_cast<std::uint32_t>(i));
+      if (creation == created.end()) ++unnamed_domains_;
       const model::StringId name =
-          known == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">")
-                                 : known->second;
+          creation == created.end() ? s_.strings.intern("<domain " + std::to_string(key.id) + ">")
+                                    : creation->second;
       domains_.push_back(index_.domains.of({name}));
     }
     for (const AttributesKey& key : nvtx.attributes.keys()) {

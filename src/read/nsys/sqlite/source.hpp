@@ -105,8 +105,8 @@ Scanned Source::scan(const Table& table, std::string_view columns, Restart&& res
     auto statement = TRY(select(database, table, columns));
     std::vector<Value> values(want.size());
     for (;;) {
-      const bool more = TRY(statement.step());
-      if (!more) return {};
+      const bool has_row = TRY(statement.step());
+      if (!has_row) return {};
       load(statement, values);
       ++result.rows;
       row(static_cast<const Value*>(values.data()));
