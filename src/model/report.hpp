@@ -311,6 +311,11 @@ struct CpuWaitRow {
   double total_ns = 0;    ///< added up over threads
   double blocked_ns = 0;  ///< in which at least one thread waited there
   CodePlace meanwhile;    ///< what another thread ran inside the same function: it has the lock
+  /// Where another thread waited inside the same function for most of `total_ns`, and what for: it
+  /// has the lock. `meanwhile` is unknown then.
+  CodePlace holder_waits;
+  WaitKind holder_waits_for = WaitKind::kOther;
+  CodePlace holds_up;  ///< of the holder's own row: where the others wait for its lock
 };
 
 /// A part of where the wall time of a region's threads went. Nanoseconds.

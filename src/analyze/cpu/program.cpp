@@ -48,7 +48,7 @@ std::string advice(const Session& session) {
     return text +
            "run it in torch.autograd.profiler.emit_nvtx(), or write: with "
            "rangescope.range(\"step\"): ...";
-  if (python) return text + "write: with rangescope.range(\"step\"): ... (python/rangescope)";
+  if (python) return text + "write: with rangescope.range(\"step\"): ... (import rangescope)";
   return text +
          "open NVTX ranges; C++: rangescope::Range range(\"step\"); Python: with "
          "rangescope.range(\"step\"): ...";

@@ -121,6 +121,31 @@ const DumpedThread* blocked_loop(const Dump& dump) {
   return nullptr;
 }
 
+/// "5 threads wait for a lock that thread 12 serve has: write_log (server.py:11) sleeps", for the
+/// thread that most others wait for; "" where at most one does.
+std::string holder_line(const Dump& dump) {
+  std::map<std::uint32_t, int> waiters_of;
+  for (const DumpedThread& thread : dump.threads)
+    if (thread.wait && thread.wait->holder != 0) ++waiters_of[thread.wait->holder];
+  const auto busiest =
+      std::ranges::max_element(waiters_of, {}, [](const auto& holder) { return holder.second; });
+  if (busiest == waiters_of.end() || busiest->second < 2) return {};
+  const DumpedThread* holder = thread_of(dump, busiest->first);
+  if (holder == nullptr) return {};
+  return fmt::format("{} threads wait for what {} has: {} {}", busiest->second,
+                     thread_text(*holder), place_text(*holder, dump), doing_text(*holder, dump));
+}
+
+/// "no deadlock found", unless it could not be.
+std::string deadlock_text(const Dump& dump) {
+  const auto has_unknown_holder = [](const DumpedThread& thread) {
+    return thread.wait && thread.wait->kind == WaitKind::kLock && thread.wait->holder == 0;
+  };
+  const auto unknown = std::ranges::count_if(dump.threads, has_unknown_holder);
+  if (unknown < 2) return "no deadlock found";
+  return fmt::format("who has the locks that {} of them wait for is not known", unknown);
+}
+
 /// What a person wants to know first.
 std::string answer(const Dump& dump) {
   std::vector<std::string> texts;
@@ -129,12 +154,13 @@ std::string answer(const Dump& dump) {
     texts.push_back(fmt::format("the event loop of {} is blocked: {} {}", thread_text(*loop),
                                 place_text(*loop, dump), doing_text(*loop, dump)));
   if (!texts.empty()) return base::join(texts, "\n");
+  if (std::string holder = holder_line(dump); !holder.empty()) return holder;
   const auto waiting = std::ranges::count_if(
       dump.threads, [](const auto& thread) { return thread.wait.has_value(); });
   const auto running = static_cast<std::size_t>(std::ssize(dump.threads) - waiting);
   std::string text =
-      fmt::format("{} of {}, {} wait{}; no deadlock found", running,
-                  base::counted(dump.threads.size(), "thread"), waiting, waiting == 1 ? "s" : "");
+      fmt::format("{} of {}, {} wait{}; {}", running, base::counted(dump.threads.size(), "thread"),
+                  waiting, waiting == 1 ? "s" : "", deadlock_text(dump));
   return text.replace(text.find(", "), 2, running == 1 ? " runs, " : " run, ");
 }
 

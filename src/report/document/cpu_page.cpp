@@ -263,7 +263,7 @@ Grid wait_grid(const model::Report& report, const Style& style) {
              {"time"},
              {"count"},
              {"threads", true, false, 2},
-             {"while another thread in it runs", false, false, 1}});
+             {"meanwhile another thread in it", false, false, 1}});
   grid.min_shrunk_width = 32;
   for (const model::CpuWaitRow& wait : report.waits) {
     if (grid.rows.size() == max_rows || wait.blocked_ns < min_ns) continue;
@@ -272,7 +272,10 @@ Grid wait_grid(const model::Report& report, const Style& style) {
     if (wait.idle) place += ", idle";
     if (wait.event_loop) place += ", in the event loop's thread";
     std::string meanwhile = "-";
-    if (wait.meanwhile.known()) meanwhile = model::place_text(wait.meanwhile);
+    if (wait.meanwhile.known()) meanwhile = "runs " + model::place_text(wait.meanwhile);
+    if (wait.holder_waits.known())
+      meanwhile = fmt::format("{} in {}", name_of(wait.holder_waits_for),
+                              model::place_text(wait.holder_waits));
     grid.add({{std::move(place), wait.idle ? base::Tone::kDim : base::Tone::kPlain},
               {std::string(name_of(wait.kind))},
               {format_ns(wait.total_ns)},

@@ -105,6 +105,49 @@ TEST(UserCode, WaitsForALockNameWhatTheOtherThreadRunsAndIdleThreadsComeLast) {
   EXPECT_TRUE(rows[1].idle);
 }
 
+/// Two threads of which one waits for a lock in `update` while the other sleeps in `write_log`.
+struct LockedLog : Service {
+  std::uint32_t update = stack(model::kNone, "update", "/srv/app/server.py", 13);
+  std::uint32_t write_log = stack(update, "write_log", "/srv/app/server.py", 10);
+  std::uint32_t timer = stack(model::kNone, "timer", "/srv/app/server.py", 30);
+  [[nodiscard]] std::vector<model::CpuWaitRow> rows() const {
+    return waits_by_function(session, user_code(session));
+  }
+};
+
+TEST(UserCode, AWaitInWhichALockIsHeldIsNamedWithThoseThatWaitForIt) {
+  LockedLog service;
+  service.session.cpu.threads.push_back({1, 3, 0, model::kNone});
+  service.session.cpu.samples = {{110'000'000, 1, service.update}};
+  service.session.cpu.waits = {
+      {100'000'000, 200'000'000, 0, service.update, model::WaitKind::kLock},
+      {110'000'000, 199'000'000, 1, service.write_log, model::WaitKind::kSleep},
+      {0, 900'000'000, 2, service.timer, model::WaitKind::kSleep}};
+  const auto rows = service.rows();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(place_text(rows[0].place), "timer (server.py:30)");
+  EXPECT_FALSE(rows[0].holds_up.known());
+  EXPECT_EQ(place_text(rows[1].place), "update (server.py:13)");
+  EXPECT_EQ(place_text(rows[1].holder_waits), "write_log (server.py:10)");
+  EXPECT_EQ(rows[1].holder_waits_for, model::WaitKind::kSleep);
+  EXPECT_FALSE(rows[1].meanwhile.known());
+  EXPECT_EQ(place_text(rows[2].place), "write_log (server.py:10)");
+  EXPECT_EQ(place_text(rows[2].holds_up), "update (server.py:13)");
+}
+
+TEST(UserCode, ASleepInFrontOfALockHoldsNobodyUp) {
+  LockedLog service;
+  service.session.cpu.threads.push_back({1, 3, 0, model::kNone});
+  service.session.cpu.waits = {
+      {100'000'000, 200'000'000, 0, service.update, model::WaitKind::kLock},
+      {50'000'000, 300'000'000, 1, service.write_log, model::WaitKind::kSleep},
+      {60'000'000, 310'000'000, 2, service.write_log, model::WaitKind::kSleep}};
+  for (const model::CpuWaitRow& row : service.rows()) {
+    EXPECT_FALSE(row.holder_waits.known());
+    EXPECT_FALSE(row.holds_up.known());
+  }
+}
+
 TEST(UserCode, WaitsOfLibrariesAreNamedWithTheLibraryAndDelayNoOwnCode) {
   Service service;
   const std::uint32_t stack = service.stack(model::kNone, "read", "/glibc/io/read.c", 24);

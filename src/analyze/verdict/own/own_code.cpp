@@ -26,9 +26,14 @@ constexpr double kSecondCause = 0.05;        ///< of the run: named in the same 
 /// Of its caller's time: a library function with less is not named.
 constexpr double kHottestCallee = 0.3;
 
+/// A thread that waits while it holds a lock makes others wait that could work: a thread that just
+/// sleeps may have nothing to do.
+constexpr double kHoldsOthersUp = 1.5;
+
 /// How surely such a wait is the cause and not the consequence of what another thread, process or
 /// machine does.
 double weight_of(const CpuWaitRow& wait) {
+  if (wait.holds_up.known()) return kHoldsOthersUp;
   switch (wait.kind) {
     case WaitKind::kSleep: return 1;
     case WaitKind::kLock:
@@ -80,6 +85,14 @@ constexpr std::pair<WaitKind, std::string_view> kAwaitedByKind[] = {
     {WaitKind::kChild, " for a child process"},
     {WaitKind::kIo, " for I/O"}};
 
+/// "sleeps in f (app.py:3)", "waits for I/O in f (app.py:3)".
+std::string holder_text(const CpuWaitRow& wait) {
+  std::string text = wait.holder_waits_for == WaitKind::kSleep ? "sleeps" : "waits";
+  for (const auto& [kind, awaited] : kAwaitedByKind)
+    if (kind == wait.holder_waits_for) text += awaited;
+  return text + " in " + place_text(wait.holder_waits);
+}
+
 std::string wait_text(const CpuWaitRow& wait) {
   const std::string time = format_ns(wait.total_ns);
   std::string text = (wait.kind == WaitKind::kSleep ? "sleeps " : "waits ") + time;
@@ -89,6 +102,9 @@ std::string wait_text(const CpuWaitRow& wait) {
   if (wait.event_loop) text += " in the event loop's thread";
   if (wait.meanwhile.known())
     text += fmt::format(", held by a thread that runs {}", place_text(wait.meanwhile));
+  if (wait.holder_waits.known()) text += ", held by a thread that " + holder_text(wait);
+  if (wait.holds_up.known())
+    text += fmt::format(" while it holds a lock that {} waits for", place_text(wait.holds_up));
   return text;
 }
 
@@ -131,7 +147,7 @@ model::Verdict deadlock_verdict(const Case& facts, const std::vector<const CpuWa
     longest_ns = std::max(longest_ns, wait->blocked_ns);
   }
   std::string text = fmt::format(
-      "wait for locks until the program ends ({}): a deadlock, if each has what another "
+      "wait for locks to the end of the recording ({}): a deadlock, if each has what another "
       "one waits for",
       format_ns(longest_ns));
   model::Verdict verdict = facts.about_run("deadlock", std::move(text), longest_ns);
@@ -148,6 +164,7 @@ struct Cause {
   double share = 0;   ///< of the run
   double weight = 1;  ///< how surely it is no consequence of another one
   bool blocks_event_loop = false;
+  bool holds_a_lock = false;
 };
 
 std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) {
@@ -169,7 +186,8 @@ std::optional<Cause> wait_cause(const model::Report& report) {
                .text = wait_text(*wait),
                .share = wait->blocked_ns / report.run.duration_ns,
                .weight = weight_of(*wait),
-               .blocks_event_loop = wait->event_loop};
+               .blocks_event_loop = wait->event_loop,
+               .holds_a_lock = wait->holds_up.known()};
 }
 
 /// The surest cause first; at most two.
@@ -206,6 +224,7 @@ void find_own_code(const Case& facts, std::vector<model::Verdict>& out) {
   for (const Cause& cause : causes)
     verdict.evidence[std::string(cause.kind) + "_share"] = cause.share;
   if (first.blocks_event_loop) verdict.evidence["blocks_event_loop"] = 1;
+  if (first.holds_a_lock) verdict.evidence["holds_a_lock"] = 1;
   verdict.next = facts.show("--cpu program");
   out.push_back(std::move(verdict));
 }

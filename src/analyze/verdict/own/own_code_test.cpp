@@ -79,6 +79,25 @@ TEST(OwnCode, SleepingCountsInFullAndOtherWaitsByAPart) {
   EXPECT_TRUE(first_line(report).starts_with("own_function slow"));
 }
 
+TEST(OwnCode, AWaitInWhichALockIsHeldStandsBeforeALongerSleepOfATimer) {
+  model::Report report = program_of_a_second();
+  report.waits = {wait_in("timer", model::WaitKind::kSleep, 0.9e9),
+                  wait_in("update", model::WaitKind::kLock, 0.8e9),
+                  wait_in("query", model::WaitKind::kIo, 0.8e9)};
+  EXPECT_TRUE(first_line(report).starts_with("own_wait timer"));
+  report.waits[1].holder_waits = report.waits[2].place;
+  report.waits[1].holder_waits_for = model::WaitKind::kIo;
+  report.waits[2].holds_up = report.waits[1].place;
+  EXPECT_EQ(first_line(report),
+            "own_wait query (server.py:20): waits 800.0 ms for I/O while it holds a lock that "
+            "update (server.py:20) waits for");
+  report.waits.pop_back();
+  report.waits.front().idle = true;
+  EXPECT_EQ(first_line(report),
+            "own_wait update (server.py:20): waits 800.0 ms for a lock, held by a thread that "
+            "waits for I/O in query (server.py:20)");
+}
+
 TEST(OwnCode, IdleThreadsAndLibrariesAreNoCause) {
   model::Report report = program_of_a_second();
   model::CpuWaitRow idle = wait_in("serve", model::WaitKind::kIo, 0.9e9);

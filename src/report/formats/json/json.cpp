@@ -122,6 +122,11 @@ void write_waits(JsonWriter& json, const std::vector<model::CpuWaitRow>& list) {
     json.fields("count", wait.count, "threads", wait.threads);
     json.fields("total_ns", wait.total_ns, "blocked_ns", wait.blocked_ns);
     write_place(json, "held_while_running", wait.meanwhile);
+    if (wait.holder_waits.known()) {
+      write_place(json, "held_while_waiting", wait.holder_waits);
+      json.field("held_while_waiting_for", name_of(wait.holder_waits_for));
+    }
+    if (wait.holds_up.known()) write_place(json, "holds_up", wait.holds_up);
   });
 }
 
