@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace rangescope::model {
 
@@ -15,8 +16,11 @@ struct CodePlace {
   bool operator==(const CodePlace&) const = default;
 };
 
-/// "slow_regex (server.py:31)": the file without its folders; the name alone where no file is
-/// known.
+/// "sort(int*, int) const" without its arguments: "sort". Overloads have the same name then.
+[[nodiscard]] std::string name_without_arguments(std::string_view name);
+
+/// "slow_regex (server.py:31)": the name without arguments, the file without its folders; the name
+/// alone where no file is known.
 [[nodiscard]] std::string place_text(const CodePlace& place);
 
 }  // namespace rangescope::model

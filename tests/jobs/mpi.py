@@ -168,6 +168,19 @@ class Mpi(unittest.TestCase):
         self.run_here(RANGESCOPE, "profile", "-q", "--runs", "job", "--", MPIRUN, "--oversubscribe", "-n", "4", PROGRAM)
         self.check_collectives(self.report("job/" + os.listdir(f"{self.folder}/job")[0]), 4)
 
+    def test_a_chosen_rank_has_its_own_cpu_samples_where_all_were_sampled_together(self):
+        self.run_here(RANGESCOPE, "profile", "-q", "--runs", "job", "--", MPIRUN, "--oversubscribe", "-n", "3", f"{BIN}/mpi_uneven")
+        run = "job/" + os.listdir(f"{self.folder}/job")[0]
+
+        def summed_ns(*options):
+            report = json.loads(self.run_here(RANGESCOPE, "report", run, *options, "-f", "json").stdout)
+            own = report["cpu_outside"].get("own_functions", [])
+            return sum(function["cpu_ns"] for function in own if function["function"] == "sum_of_inverses")
+
+        by_rank = [summed_ns("--rank", str(rank)) for rank in range(3)]
+        self.assertEqual(sum(by_rank), summed_ns())
+        self.assertGreater(by_rank[2], 10 * max(by_rank[:2]))  # 610 calls, and 10 of each of the others
+
     def test_digests(self):
         """The report of merged digests, by one process and by eight, and of the captures."""
         recorded, _ = self.recorded()

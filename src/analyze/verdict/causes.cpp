@@ -19,7 +19,9 @@ constexpr std::size_t kLongName = 80;  // longer ones lose their template argume
 
 std::string function_text(const model::CpuFunction& function) {
   if (function.python) return std::string(base::file_name(function.file)) + ":" + function.name;
-  return function.name.size() > kLongName ? folded_kernel(function.name) : function.name;
+  model::CodePlace place = function.place();
+  if (place.name.size() > kLongName) place.name = folded_kernel(place.name);
+  return place_text(place);
 }
 
 // ", called from step (train.py:12)": the program's own function that called a library's.

@@ -66,9 +66,7 @@ bool BlockReader::next(Block& block) {
 }
 
 void read_block_files(const std::filesystem::path& folder, const char* suffix, const char* below,
-                      base::Result<void> (*read)(std::span<const std::byte>, const std::string&,
-                                                 model::Session&),
-                      model::Session& session) {
+                      const ReadBlocks& read, model::Session& session) {
   for (const std::filesystem::path& path : entries_in(folder, suffix, below)) {
     const auto mapping = base::Mapping::open(path);
     const auto done = mapping ? read(mapping->bytes(), path.filename().string(), session)

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -38,11 +39,12 @@ class BlockReader {
   std::size_t at_ = 0, torn_ = 0, raw_total_ = 0;
 };
 
+using ReadBlocks = std::function<base::Result<void>(std::span<const std::byte>,
+                                                    const std::string& name, model::Session&)>;
+
 /// Reads what ends in `suffix` in the folder `below` of a folder of captures or of a run. What
 /// cannot be read becomes a loss.
 void read_block_files(const std::filesystem::path& folder, const char* suffix, const char* below,
-                      base::Result<void> (*read)(std::span<const std::byte>, const std::string&,
-                                                 model::Session&),
-                      model::Session& session);
+                      const ReadBlocks& read, model::Session& session);
 
 }  // namespace rangescope::read::native

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -43,8 +44,13 @@ struct RawFrame {
 
 class CpuReader {
  public:
-  CpuReader(std::span<const std::byte> file, std::string where, model::Session& session)
-      : file_(file), where_(std::move(where)), session_(session), cpu_(session.cpu) {}
+  CpuReader(std::span<const std::byte> file, std::string where,
+            const std::set<std::uint32_t>& left_out, model::Session& session)
+      : file_(file),
+        where_(std::move(where)),
+        left_out_(left_out),
+        session_(session),
+        cpu_(session.cpu) {}
 
   base::Result<void> run() {
     auto blocks = TRY(BlockReader::open(file_, where_, cpu_wire::kMagic, cpu_wire::kVersion,
@@ -296,7 +302,7 @@ class CpuReader {
       return false;
     life.start_ns = static_cast<std::int64_t>(start);
     life.end_ns = life.start_ns + static_cast<std::int64_t>(length);
-    lives_.push_back(life);
+    if (!left_out_.contains(life.pid)) lives_.push_back(life);
     return true;
   }
 
@@ -436,6 +442,7 @@ class CpuReader {
     for (const model::CpuSample& sample : cpu_.samples) span(sample.at_ns, sample.at_ns);
     for (const model::CpuWait& wait : cpu_.waits) span(wait.start_ns, wait.end_ns);
     scale();
+    leave_out();
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
     order(cpu_.counts, [](const model::CpuCount& c) { return c.at_ns; });
@@ -444,6 +451,16 @@ class CpuReader {
     link_cpu_threads(session_);
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;
     add_sampled_calls(std::move(regions_), session_);
+  }
+
+  void leave_out() {
+    if (left_out_.empty()) return;
+    const auto is_left_out = [&](const auto& item) {
+      return left_out_.contains(cpu_.threads[item.thread].pid);
+    };
+    std::erase_if(cpu_.samples, is_left_out);
+    std::erase_if(cpu_.waits, is_left_out);
+    std::erase_if(cpu_.counts, is_left_out);
   }
 
   void span(std::int64_t from, std::int64_t to) {
@@ -601,6 +618,7 @@ class CpuReader {
 
   std::span<const std::byte> file_;
   std::string where_;
+  const std::set<std::uint32_t>& left_out_;  ///< ids of processes
   model::Session& session_;
   model::CpuProfile& cpu_;
   PythonRegions regions_;
@@ -629,12 +647,15 @@ class CpuReader {
 }  // namespace
 
 base::Result<void> read_cpu(std::span<const std::byte> file, const std::string& where,
-                            model::Session& session) {
-  return CpuReader(file, where, session).run();
+                            model::Session& session, const std::set<std::uint32_t>& left_out) {
+  return CpuReader(file, where, left_out, session).run();
 }
 
-void read_cpu_files(const fs::path& folder, model::Session& session) {
-  read_block_files(folder, cpu_wire::kSuffix, cpu_wire::kFolder, read_cpu, session);
+void read_cpu_files(const fs::path& folder, const std::set<std::uint32_t>& left_out,
+                    model::Session& session) {
+  const auto read = [&](std::span<const std::byte> file, const std::string& where,
+                        model::Session& into) { return read_cpu(file, where, into, left_out); };
+  read_block_files(folder, cpu_wire::kSuffix, cpu_wire::kFolder, read, session);
 }
 
 }  // namespace rangescope::read::native

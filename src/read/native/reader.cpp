@@ -264,7 +264,7 @@ std::optional<Thinning> thinning_of(const fs::path& path, bool folder,
   if (folder && options.kernels) {
     read_gpu_files(path, left_out, session);
     read_sample_files(path, session);
-    read_cpu_files(path, session);
+    read_cpu_files(path, {}, session);
   }
   const bool has_counters = !session.gpu_pauses.empty() || !session.measurements.empty();
   if (has_counters || !session.graph_nodes.empty() || !session.samples.empty()) return std::nullopt;
@@ -298,9 +298,10 @@ struct Captures {
   std::vector<Opened> files;
   /// Processes whose GPU work is not read: of other ranks, and those recorded with --overhead.
   std::set<std::uint32_t> without_gpu;
-  std::uint64_t budgeted = 0;    ///< those recorded with --overhead
-  std::uint64_t unreadable = 0;  ///< files
-  base::Error last_error;        ///< of an unreadable file
+  std::set<std::uint32_t> other_ranks;  ///< processes of ranks that were not chosen
+  std::uint64_t budgeted = 0;           ///< those recorded with --overhead
+  std::uint64_t unreadable = 0;         ///< files
+  base::Error last_error;               ///< of an unreadable file
   std::string tool;
   std::string schema;
 };
@@ -325,6 +326,7 @@ base::Result<Captures> open_captures(const fs::path& path, bool folder, const Op
     const auto header = head_of(used);
     if (is_other_rank(header, options)) {
       captures.without_gpu.insert(header.pid);
+      captures.other_ranks.insert(header.pid);
       continue;
     }
     const bool is_budgeted = (header.flags & wire::native::kOverhead) != 0;
@@ -473,7 +475,7 @@ static base::Result<model::Session> read(const fs::path& path, const Options& op
   set_span(launched, session);
   if (session.clock.kind.empty())
     session.clock = {"CLOCK_MONOTONIC", launched.start_ns, launched.start_unix_ns, {}};
-  if (folder && options.kernels) read_cpu_files(path, session);
+  if (folder && options.kernels) read_cpu_files(path, captures.other_ranks, session);
   if (folder) note_cuda_error(path, session);
   if (launched.window > 0) {
     losses.add("window_edge", cut_to_window(launched, options.keep_begins, session), kWindowEdge);

@@ -304,7 +304,8 @@ Grid tree_grid(const std::vector<model::CpuTreeRow>& rows, double wall_ns) {
   grid.min_shrunk_width = 40;
   for (const model::CpuTreeRow& row : rows) {
     std::string chain;
-    for (std::size_t i = 0; i + 1 < row.chain.size(); ++i) chain += row.chain[i].name + " > ";
+    for (std::size_t i = 0; i + 1 < row.chain.size(); ++i)
+      chain += model::name_without_arguments(row.chain[i].name) + " > ";
     chain += model::place_text(row.chain.back());
     grid.add({{std::move(chain), base::Tone::kPlain, row.depth},
               {format_ns(row.cpu_ns)},

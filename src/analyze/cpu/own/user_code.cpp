@@ -42,9 +42,13 @@ bool is_of_a_library(std::string_view path) {
 constexpr std::string_view kStandardLibraries[] = {
     "std::", "core::", "alloc::", "__gnu_cxx::", "runtime.", "runtime/", "internal/"};
 
+/// Where the C library starts an executable: compiled into it, and no function of the program's.
+constexpr std::string_view kStartOfProgram = "_start";
+
 /// For functions whose file is unknown. Rust names methods of a trait "<TYPE as TRAIT>::NAME":
 /// those of a primitive type are the library's.
 bool is_of_standard_library(std::string_view name) {
+  if (name == kStartOfProgram) return true;
   if (!name.starts_with('<')) {
     const std::string_view template_or_name = name.substr(0, name.find_first_of("<("));
     const std::size_t result_type_ends =

@@ -176,7 +176,7 @@ TEST(UserCode, StandardLibrariesInAnExecutableAreNotTheProgramsOwn) {
                           "<program::Item as core::fmt::Display>::fmt"})
     EXPECT_TRUE(is_own(own)) << own;
   for (const char* library :
-       {"runtime.futex.abi0", "internal/poll.(*FD).Read", "std::rt::lang_start",
+       {"_start", "runtime.futex.abi0", "internal/poll.(*FD).Read", "std::rt::lang_start",
         "void std::sort<int*>(int*, int*)", "<u64 as core::ops::Add>::add",
         "<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"})
     EXPECT_FALSE(is_own(library)) << library;
