@@ -139,15 +139,20 @@ void sample_straggler(const Job& job, model::WaitKind rest, model::Session& sess
   }
 }
 
-TEST(Ranks, AFunctionIsNamedThatWaitsForACpuMostOfTheTimeThatItsRankIsLate) {
+/// Of three ranks the second is late by 40 ms in each of ten steps.
+model::Report report_of_sampled_job(model::WaitKind rest) {
   Job job;
   job.ranks = 3;
   job.steps = 10;
   job.straggler = 1;
   job.late_ns = 40 * kMs;
   model::Session session = simulate(job);
-  sample_straggler(job, model::WaitKind::kPreempted, session);
-  const model::Report report = judged(session);
+  sample_straggler(job, rest, session);
+  return judged(session);
+}
+
+TEST(Ranks, AFunctionIsNamedThatWaitsForACpuMostOfTheTimeThatItsRankIsLate) {
+  const model::Report report = report_of_sampled_job(model::WaitKind::kPreempted);
   const model::Verdict* found = straggler(report);
   ASSERT_NE(found, nullptr);
   EXPECT_NE(
@@ -160,14 +165,7 @@ TEST(Ranks, AFunctionIsNamedThatWaitsForACpuMostOfTheTimeThatItsRankIsLate) {
 }
 
 TEST(Ranks, AFunctionIsNotNamedWhoseRankSleepsMostOfTheTimeThatItIsLate) {
-  Job job;
-  job.ranks = 3;
-  job.steps = 10;
-  job.straggler = 1;
-  job.late_ns = 40 * kMs;
-  model::Session session = simulate(job);
-  sample_straggler(job, model::WaitKind::kSleep, session);
-  const model::Report report = judged(session);
+  const model::Report report = report_of_sampled_job(model::WaitKind::kSleep);
   const model::Verdict* found = straggler(report);
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->text.find("assemble"), std::string::npos) << found->text;
