@@ -88,6 +88,27 @@ class Dump(unittest.TestCase):
         self.assertIsNone(main["wait"]["holder"])
         self.assertIn("join (threading.py:", text)
 
+    def test_whom_most_threads_wait_for_is_the_first_line(self):
+        program = ("import threading, time\nlock = threading.Lock()\n"
+                   "def write_log():\n time.sleep(600)\n"
+                   "def update():\n with lock: write_log()\n"
+                   "for _ in range(3): threading.Thread(target=update).start()\n")
+        with self.running(PYTHON, "-c", program) as pid:
+            waits = lambda: [thread["wait"] for thread in self.process(pid)["threads"]]
+            cases.until(lambda: len([wait for wait in waits() if wait and wait["holder"]]) == 2, "two threads that wait for the lock")
+            line = self.text(pid).splitlines()[0]
+            sleeper, = {wait["holder"] for wait in waits() if wait["holder"]}
+        self.assertRegex(line, rf"^2 threads wait for what thread {sleeper} \S+ has: write_log \(<string>:4\) sleeps")
+
+    def test_no_deadlock_is_ruled_out_where_nobody_knows_who_has_a_lock(self):
+        """A lock of Python's that is not taken by `with` has no owner that could be read."""
+        program = ("import threading, time\nlock = threading.Lock()\nlock.acquire()\n"
+                   "for _ in range(2): threading.Thread(target=lock.acquire).start()\n")
+        with self.running(PYTHON, "-c", program) as pid:
+            first_line = lambda: self.text(pid).splitlines()[0]  # the threads start one after the other
+            cases.until(lambda: first_line() == "0 of 3 threads run, 3 wait; who has the locks that 3 of them wait for is not known",
+                        "a line that says so")
+
     def test_deadlock_of_two_mutexes(self):
         with self.running(MUTEXES) as pid:
             cases.until(lambda: calls(pid).count(FUTEX) == 4, "four threads that wait")
