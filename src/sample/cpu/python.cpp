@@ -21,7 +21,7 @@ constexpr std::size_t kMostFrames = 512, kMostThreads = 4096;
 /// For one sample. 512 frames take some 1,000 reads; after a sample that came to a bound, none for
 /// so many times as long as it took.
 constexpr std::size_t kMostReads = 16'384;
-constexpr std::int64_t kMostTime_ns = 10'000'000, kRestTimes = 20;
+constexpr std::int64_t kRestTimes = 20;
 /// A thread that is none of Python's now may be one later.
 constexpr std::int64_t kLookAgain_ns = 50'000'000;
 /// What is kept between samples: it is read again when it was forgotten.
@@ -155,7 +155,7 @@ bool Python::read(std::uint64_t address, void* into, std::size_t bytes) {
 }
 
 std::size_t Python::read(std::span<const iovec> remote, void* into, std::size_t bytes) {
-  if (reads_left_ > 0 && --reads_left_ % 64 == 0 && now_ns() - began_ns_ > kMostTime_ns)
+  if (reads_left_ > 0 && --reads_left_ % 64 == 0 && now_ns() - began_ns_ > most_time_ns_)
     reads_left_ = 0;
   if (reads_left_ == 0) {
     gave_up_ = true;

@@ -57,6 +57,9 @@ class Python {
 
   /// Lines of all frames from now on, not of the innermost alone.
   void ask_for_all_lines() { all_lines_ = true; }
+  /// For who looks once: a machine with other work may take the core for longer than a sample's
+  /// reads may last. The number of reads stays bounded.
+  void be_patient() { most_time_ns_ = 1'000'000'000; }
 
   enum class Reading : std::uint8_t { kNone, kRead, kTorn };
   /// Frames of a thread, the innermost first. `own_tid`: in the process's own namespace. kNone: it
@@ -152,6 +155,7 @@ class Python {
   std::vector<char> objects_;             ///< their first bytes, so many of each:
   std::size_t object_bytes_ = 0;
   std::size_t reads_left_ = 0;
+  std::int64_t most_time_ns_ = 10'000'000;  ///< for one sample
   std::int64_t began_ns_ = 0, rests_until_ns_ = 0;
   bool gave_up_ = false, all_lines_ = false;
   std::uint64_t page_ = 1;

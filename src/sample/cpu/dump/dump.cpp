@@ -184,6 +184,7 @@ class Dumper {
     if (python_) {
       out_.python = python_->version();
       python_->ask_for_all_lines();
+      python_->be_patient();
     }
     for (const std::uint32_t tid : threads_of(pid_)) read_thread(tid);
     find_python_holders();
