@@ -178,9 +178,7 @@ std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) 
                .share = std::min(1.0, wanted / report.run.duration_ns)};
 }
 
-std::optional<Cause> wait_cause(const model::Report& report) {
-  const CpuWaitRow* wait = worst_wait(report);
-  if (wait == nullptr) return std::nullopt;
+Cause cause_of_wait(const model::Report& report, const CpuWaitRow* wait) {
   return Cause{.kind = "own_wait",
                .place = place_text(wait->place),
                .text = wait_text(*wait),
@@ -190,13 +188,34 @@ std::optional<Cause> wait_cause(const model::Report& report) {
                .holds_a_lock = wait->holds_up.known()};
 }
 
-/// The surest cause first; at most two.
+std::optional<Cause> wait_cause(const model::Report& report) {
+  const CpuWaitRow* wait = worst_wait(report);
+  return wait == nullptr ? std::nullopt : std::optional(cause_of_wait(report, wait));
+}
+
+/// The wait for a lock under which a function runs; null where there is none.
+const CpuWaitRow* wait_for_holder(const model::Report& report, const std::string& function) {
+  const auto is_held_by_it = [&](const CpuWaitRow& wait) {
+    return delays_own_code(wait) && wait.meanwhile.known() &&
+           place_text(wait.meanwhile) == function;
+  };
+  const auto wait = std::ranges::find_if(report.waits, is_held_by_it);
+  return wait == report.waits.end() ? nullptr : &*wait;
+}
+
+/// The surest cause first; at most two. The second of a function is the wait for its lock, if there
+/// is one, and not a longer wait for I/O.
 std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
   std::vector<Cause> causes;
   for (const std::optional<Cause>& cause : {cpu_cause(report, cpu), wait_cause(report)})
     if (cause && cause->share >= kSecondCause) causes.push_back(*cause);
   std::ranges::stable_sort(causes, std::greater<>(),
                            [](const Cause& cause) { return cause.share * cause.weight; });
+  if (causes.empty() || causes.front().kind != "own_function") return causes;
+  if (const CpuWaitRow* wait = wait_for_holder(report, causes.front().place)) {
+    const Cause held_up = cause_of_wait(report, wait);
+    if (held_up.share >= kSecondCause) causes = {causes.front(), held_up};
+  }
   return causes;
 }
 

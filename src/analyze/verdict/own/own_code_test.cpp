@@ -98,6 +98,19 @@ TEST(OwnCode, AWaitInWhichALockIsHeldStandsBeforeALongerSleepOfATimer) {
             "waits for I/O in query (server.py:20)");
 }
 
+TEST(OwnCode, ThoseWhoWaitForTheLockOfTheFunctionStandBesideItBeforeALongerWait) {
+  model::Report report = program_of_a_second();
+  add_own_function(report, "slow", 0.8e9);
+  report.waits = {wait_in("client", model::WaitKind::kIo, 0.7e9),
+                  wait_in("lookup", model::WaitKind::kLock, 0.1e9)};
+  EXPECT_NE(first_line(report).find("; client (server.py:20)"), std::string::npos);
+  report.waits[1].meanwhile = {"slow", "/srv/app/server.py", 11};
+  EXPECT_EQ(first_line(report),
+            "own_function slow (server.py:11): 100.0 % of the CPU time (800.0 ms of 800.0 ms); "
+            "lookup (server.py:20): waits 100.0 ms for a lock, held by a thread that runs slow "
+            "(server.py:11)");
+}
+
 TEST(OwnCode, IdleThreadsAndLibrariesAreNoCause) {
   model::Report report = program_of_a_second();
   model::CpuWaitRow idle = wait_in("serve", model::WaitKind::kIo, 0.9e9);
