@@ -161,6 +161,7 @@ base::Level log_level(const Parsed& parsed) {
   if (parsed.verbose > 1) return base::Level::kDebug;
   return parsed.verbose > 0 ? base::Level::kDetail : base::Level::kInfo;
 }
+
 std::unique_ptr<Parsed> declare(Subcommand& command) {
   auto parsed = std::make_unique<Parsed>();
   parsed->app = std::make_shared<CLI::App>(std::string(command.help().summary),

@@ -73,7 +73,6 @@ base::Result<bool> redact_copy(const fs::path& snapshot) {
   return redacted;
 }
 
-/// Copies it into the run.
 /// The folder of a run in which captures of this tool are.
 const char* folder_of(model::Maker maker) {
   switch (maker) {
@@ -126,6 +125,7 @@ base::Result<void> copy_file(const Given& given, const fs::path& run, runs::Impo
   return {};
 }
 
+/// Copies it into the run.
 base::Result<runs::Import> take_in(const Given& given, const fs::path& run) {
   std::error_code error;
   runs::Import import{.from = fs::absolute(given.path, error).lexically_normal().string(),

@@ -203,11 +203,12 @@ Ids stretches_between_calls(const Recording& recording, const Ids& works) {
   if (works.empty()) return {};
   const Id first = replay::launch_of(recording.graph(), works.front());
   const Id last = replay::launch_of(recording.graph(), works.back());
+  // Operations of a lane are in the order of their ids.
+  const auto operations = recording.operations_of(recording.operation(first).lane);
+  auto next = std::ranges::upper_bound(operations, first);
   Ids stretches;
-  for (const Id id : recording.operations_of(recording.operation(first).lane)) {
-    const bool is_stretch = recording.operation(id).kind == Kind::kStretch;
-    if (is_stretch && id > first && id < last) stretches.push_back(id);
-  }
+  for (; next != operations.end() && *next < last; ++next)
+    if (recording.operation(*next).kind == Kind::kStretch) stretches.push_back(*next);
   return stretches;
 }
 

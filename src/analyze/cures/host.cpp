@@ -43,9 +43,7 @@ Ids long_stretches(const Recording& recording, const Findings& findings) {
   Ids stretches;
   for (const Instance& instance : recording.instances()) {
     for (const Id id : instance.calls) {
-      const Operation& operation = recording.operation(id);
-      const bool is_long = operation.kind == Kind::kStretch &&
-                           operation.duration_ns > replay::kLongestBetweenCalls_ns;
+      const bool is_long = replay::is_long_stretch(recording.operation(id));
       if (is_long && !findings.is_claimed(id)) stretches.push_back(id);
     }
   }
@@ -157,9 +155,7 @@ std::vector<Batch> batches_of(const Recording& recording, const Findings& findin
       const bool is_own = position != instance.calls.end() && *position == call;
       if (!is_own || position == instance.calls.begin()) continue;
       const Id before = *std::prev(position);
-      const Operation& stretch = recording.operation(before);
-      const bool is_long = stretch.kind == Kind::kStretch &&
-                           stretch.duration_ns > 2 * replay::kLongestBetweenCalls_ns;
+      const bool is_long = replay::is_long_stretch(recording.operation(before), 2);
       if (is_long && !findings.is_claimed(before)) batches.push_back({before, work});
     }
   }

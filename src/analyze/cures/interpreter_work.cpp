@@ -60,10 +60,7 @@ SampledWork work_of(const Recording& recording, Findings& findings, const Culpri
   for (std::size_t index = kStartUpInstances; index < instances.size(); ++index) {
     const std::size_t before = work.stretches.size();
     for (const Id id : instances[index].calls) {
-      const Operation& operation = recording.operation(id);
-      const bool is_long = operation.kind == Kind::kStretch &&
-                           operation.duration_ns > replay::kLongestBetweenCalls_ns;
-      if (!is_long || findings.is_claimed(id)) continue;
+      if (!replay::is_long_stretch(recording.operation(id)) || findings.is_claimed(id)) continue;
       const auto [samples, at_places] =
           findings.samples().share_at(recording, {id}, culprit.places);
       if (at_places == 0 || 2 * at_places < samples) continue;

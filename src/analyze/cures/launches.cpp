@@ -62,10 +62,7 @@ double kernels_with_other_cures(const Recording& recording, const Findings& find
 double launching_ns(const Recording& recording, const Instance& instance) {
   double ns = 0;
   const auto add = [&](Id id) {
-    const Operation& operation = recording.operation(id);
-    const bool is_long =
-        operation.kind == Kind::kStretch && operation.duration_ns > replay::kLongestBetweenCalls_ns;
-    if (!is_long) ns += recording.duration_ns(id);
+    if (!replay::is_long_stretch(recording.operation(id))) ns += recording.duration_ns(id);
   };
   std::ranges::for_each(instance.calls, add);
   std::ranges::for_each(instance.helper_calls, add);

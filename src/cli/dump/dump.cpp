@@ -121,7 +121,7 @@ const DumpedThread* blocked_loop(const Dump& dump) {
   return nullptr;
 }
 
-/// "5 threads wait for a lock that thread 12 serve has: write_log (server.py:11) sleeps", for the
+/// "5 threads wait for what thread 12 serve has: write_log (server.py:11) sleeps for 3 s", for the
 /// thread that most others wait for; "" where at most one does.
 std::string holder_line(const Dump& dump) {
   std::map<std::uint32_t, int> waiters_of;

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <string>
 
-#include "base/fs.hpp"
 #include "base/held_folder.hpp"
 #include "base/process_tree.hpp"
 #include "wire/control.hpp"

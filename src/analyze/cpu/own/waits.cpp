@@ -132,10 +132,7 @@ class WaitPlaces {
       const CpuWait& other = cpu_.waits[*next];
       const std::int64_t begin_ns = std::max(wait.start_ns, other.start_ns);
       const std::int64_t end_ns = std::min(wait.end_ns, other.end_ns);
-      const bool same_process = cpu_.threads[other.thread].pid == cpu_.threads[wait.thread].pid;
-      const bool other_thread = other.thread != wait.thread;
-      if (end_ns <= begin_ns || !same_process || !other_thread) continue;
-      if (!passes(other.stack, function)) continue;
+      if (end_ns <= begin_ns || !is_other_inside(other, wait, function)) continue;
       const auto common_ns = static_cast<double>(end_ns - begin_ns);
       waits_ns[{other.kind, code_.innermost[other.stack], false}] += common_ns;
       sum_ns += common_ns;
@@ -170,11 +167,17 @@ class WaitPlaces {
          --left, ++next) {
       const model::CpuSample& sample = cpu_.samples[*next];
       if (sample.at_ns >= wait.end_ns) return;
-      const bool same_process = cpu_.threads[sample.thread].pid == cpu_.threads[wait.thread].pid;
-      const bool other_thread = sample.thread != wait.thread;
-      if (other_thread && same_process && passes(sample.stack, function))
-        ++sums.meanwhile[code_.innermost[sample.stack]];
+      if (is_other_inside(sample, wait, function)) ++sums.meanwhile[code_.innermost[sample.stack]];
     }
+  }
+
+  /// Is it of another thread of the process, inside the function? `sample_or_wait`: of any thread.
+  template <class SampleOrWait>
+  [[nodiscard]] bool is_other_inside(const SampleOrWait& sample_or_wait, const CpuWait& wait,
+                                     std::uint32_t function) const {
+    const std::uint32_t thread = sample_or_wait.thread;
+    const bool same_process = cpu_.threads[thread].pid == cpu_.threads[wait.thread].pid;
+    return thread != wait.thread && same_process && passes(sample_or_wait.stack, function);
   }
 
   [[nodiscard]] bool passes(std::uint32_t stack, std::uint32_t function) const {

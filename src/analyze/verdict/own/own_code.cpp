@@ -85,24 +85,24 @@ constexpr std::pair<WaitKind, std::string_view> kAwaitedByKind[] = {
     {WaitKind::kChild, " for a child process"},
     {WaitKind::kIo, " for I/O"}};
 
-/// "sleeps in f (app.py:3)", "waits for I/O in f (app.py:3)".
-std::string holder_text(const CpuWaitRow& wait) {
-  std::string text = wait.holder_waits_for == WaitKind::kSleep ? "sleeps" : "waits";
+/// "sleeps", "waits for I/O", or with a time "sleeps 3 s", "waits 3 s for I/O".
+std::string waiting_text(WaitKind wait, const std::string& time = {}) {
+  std::string text = wait == WaitKind::kSleep ? "sleeps" : "waits";
+  if (!time.empty()) text += " " + time;
   for (const auto& [kind, awaited] : kAwaitedByKind)
-    if (kind == wait.holder_waits_for) text += awaited;
-  return text + " in " + place_text(wait.holder_waits);
+    if (kind == wait) text += awaited;
+  return text;
 }
 
 std::string wait_text(const CpuWaitRow& wait) {
-  const std::string time = format_ns(wait.total_ns);
-  std::string text = (wait.kind == WaitKind::kSleep ? "sleeps " : "waits ") + time;
-  for (const auto& [kind, awaited] : kAwaitedByKind)
-    if (kind == wait.kind) text += awaited;
+  std::string text = waiting_text(wait.kind, format_ns(wait.total_ns));
   if (wait.count > 1) text += fmt::format(" ({} times)", base::format_count(wait.count));
   if (wait.event_loop) text += " in the event loop's thread";
   if (wait.meanwhile.known())
     text += fmt::format(", held by a thread that runs {}", place_text(wait.meanwhile));
-  if (wait.holder_waits.known()) text += ", held by a thread that " + holder_text(wait);
+  if (wait.holder_waits.known())
+    text += fmt::format(", held by a thread that {} in {}", waiting_text(wait.holder_waits_for),
+                        place_text(wait.holder_waits));
   if (wait.holds_up.known())
     text += fmt::format(" while it holds a lock that {} waits for", place_text(wait.holds_up));
   return text;
@@ -178,19 +178,19 @@ std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) 
                .share = std::min(1.0, wanted / report.run.duration_ns)};
 }
 
-Cause cause_of_wait(const model::Report& report, const CpuWaitRow* wait) {
+Cause cause_of_wait(const model::Report& report, const CpuWaitRow& wait) {
   return Cause{.kind = "own_wait",
-               .place = place_text(wait->place),
-               .text = wait_text(*wait),
-               .share = wait->blocked_ns / report.run.duration_ns,
-               .weight = weight_of(*wait),
-               .blocks_event_loop = wait->event_loop,
-               .holds_a_lock = wait->holds_up.known()};
+               .place = place_text(wait.place),
+               .text = wait_text(wait),
+               .share = wait.blocked_ns / report.run.duration_ns,
+               .weight = weight_of(wait),
+               .blocks_event_loop = wait.event_loop,
+               .holds_a_lock = wait.holds_up.known()};
 }
 
 std::optional<Cause> wait_cause(const model::Report& report) {
   const CpuWaitRow* wait = worst_wait(report);
-  return wait == nullptr ? std::nullopt : std::optional(cause_of_wait(report, wait));
+  return wait == nullptr ? std::nullopt : std::optional(cause_of_wait(report, *wait));
 }
 
 /// The wait for a lock under which a function runs; null where there is none.
@@ -204,7 +204,7 @@ const CpuWaitRow* wait_for_holder(const model::Report& report, const std::string
 }
 
 /// The surest cause first; at most two. The second of a function is the wait for its lock, if there
-/// is one, and not a longer wait for I/O.
+/// is one, and not a longer wait for something else.
 std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
   std::vector<Cause> causes;
   for (const std::optional<Cause>& cause : {cpu_cause(report, cpu), wait_cause(report)})
@@ -213,7 +213,7 @@ std::vector<Cause> causes_of(const model::Report& report, const CpuWork& cpu) {
                            [](const Cause& cause) { return cause.share * cause.weight; });
   if (causes.empty() || causes.front().kind != "own_function") return causes;
   if (const CpuWaitRow* wait = wait_for_holder(report, causes.front().place)) {
-    const Cause held_up = cause_of_wait(report, wait);
+    const Cause held_up = cause_of_wait(report, *wait);
     if (held_up.share >= kSecondCause) causes = {causes.front(), held_up};
   }
   return causes;
