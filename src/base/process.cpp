@@ -579,6 +579,13 @@ Result<Ended> run(const Command& command) {
     ended.forwarded = arrived.signal;
     ending.send(arrived.signal, false);
   }
+  // What came with the child's end (Ctrl-C reaches both) is still held back.
+  const auto note_what_came = [&] {
+    std::vector<Arrived> late;
+    take_what_came(signals, late);
+    for (const Arrived& arrived : late)
+      if (!is_programs_own(arrived)) ended.forwarded = arrived.signal;
+  };
   auto next_tick = start + command.tick_every;
   std::optional<Clock::time_point> deadline, linger_until;
   if (command.timeout) deadline = start + *command.timeout;
@@ -627,6 +634,7 @@ Result<Ended> run(const Command& command) {
         fill(ended, status);
         ended.usage = usage_of(usage, own_peak_kib);
         running = false;
+        note_what_came();
         if (ended_by_request(ended)) ending.finish(command.grace);
         linger_until = command.now() + kLinger;
         continue;
@@ -661,12 +669,7 @@ Result<Ended> run(const Command& command) {
                   arrived.from_kernel && by_terminal(arrived.signal) && shares_group);
     });
   }
-  // What came with the child's end (Ctrl-C reaches both) is still held back, and would end us once
-  // the handlers go.
-  std::vector<Arrived> late;
-  take_what_came(signals, late);
-  for (const Arrived& arrived : late)
-    if (!is_programs_own(arrived)) ended.forwarded = arrived.signal;
+  note_what_came();  // or it ends us once the handlers go
   hand_over(out, err);
   return ended;
 }

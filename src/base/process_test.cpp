@@ -304,11 +304,9 @@ void wait_for_a_death() {
   ::waitid(P_ALL, 0, &dead, WEXITED | WNOWAIT);
 }
 
-// Ctrl-C reaches both; here the child is dead, and the signal still pending, before we wait for
-// either.
-TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
-  Command command;
-  command.argv = {"sh", "-c", "kill -INT $$"};
+/// A program that ends by Ctrl-C, which reaches both; it is dead, and the signal to us still
+/// pending, before we wait for either.
+Command ends_by_ctrl_c(Command command) {
   command.forward_signals = true;
   command.tick_every = 0ms;
   command.tick = [](std::chrono::nanoseconds) {
@@ -317,10 +315,24 @@ TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
     if (somebody == 0) ::_exit(::kill(::getppid(), SIGINT));
     ::waitpid(somebody, nullptr, 0);
   };
-  const auto ended = run(command);
+  return command;
+}
+
+TEST(Process, ASignalThatComesWithTheChildsEndDoesNotEndUs) {
+  const auto ended = run(ends_by_ctrl_c(quiet({"sh", "-c", "kill -INT $$"})));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->signal, SIGINT);
   EXPECT_EQ(ended->forwarded, SIGINT);
+}
+
+TEST(Process, ASignalThatComesWithTheChildsEndReachesTheWholeTree) {
+  const Reached reached;
+  const auto ended = run(ends_by_ctrl_c(
+      reached.shell("setsid sh -c 'echo $$; : > \"$0\"; exec sleep 1000 >/dev/null 2>&1' \"$0\" & "
+                    "while ! [ -e \"$0\" ]; do sleep 0.01; done; kill -INT $$")));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->signal, SIGINT);
+  expect_gone(ended->out);
 }
 
 // The same of one that it sent to us itself, as to its group.
