@@ -62,3 +62,13 @@ class Memory(unittest.TestCase):
         gpu.figure("memory, gpt: a step with --memory off", off, "ms")
         for mode in ("auto", "stacks"):
             gpu.figure(f"memory, gpt: --memory {mode} over off", statistics.median(times[mode]) / off, "")
+
+    def test_cost_of_the_recorder(self):
+        """The same in one process, without rangescope."""
+        for name in ("gpt", "resnet", "recurrent"):
+            gpu.time_left(60)
+            done = gpu.Done([gpu.need("PyTorch with a GPU", gpu.python()), f"{gpu.HERE}/memory_program.py", "cost", name, "30"])
+            self.assertEqual(done.code, 0, done.err[-600:])
+            truth = json.loads(done.out.strip().splitlines()[-1])
+            gpu.figure(f"memory, {name}: a step with PyTorch's recorder over one without", truth["on_over_off"], "",
+                       f"quartiles {truth['low']:.4f} and {truth['high']:.4f}, {truth['step_ms']:.2f} ms a step, 30 pairs")

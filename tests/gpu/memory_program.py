@@ -214,6 +214,39 @@ def train(name, steps):
     say(parameters=bytes_of(weights + list(model.buffers())), state=bytes_of(state), step_ms=1e3 * statistics.median(times[len(times) // 4:]))
 
 
+def cost(name, pairs):
+    """Steps with PyTorch's recorder on and off, in blocks that take turns in one process: processes differ by more than it costs."""
+    make, loss = MODELS[name]
+    model = make().to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+    def block_ms(recorded, steps=20):
+        if recorded:
+            torch.cuda.memory._record_memory_history("all", context=None, stacks="python", max_entries=1_000_000)
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(steps):
+            loss(model).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        torch.cuda.synchronize()
+        elapsed = time.perf_counter() - begin
+        torch.cuda.memory._record_memory_history(None)
+        return 1e3 * elapsed / steps
+
+    for _ in range(3):
+        block_ms(False)
+    off, ratios = [], []
+    for pair in range(pairs):
+        recorded_first = pair % 2 == 1
+        first, second = block_ms(recorded_first), block_ms(not recorded_first)
+        on_ms, off_ms = (first, second) if recorded_first else (second, first)
+        off.append(off_ms)
+        ratios.append(on_ms / off_ms)
+    quarters = statistics.quantiles(ratios, n=4)
+    say(step_ms=statistics.median(off), on_over_off=quarters[1], low=quarters[0], high=quarters[2])
+
+
 def generate(steps):
     model = Gpt().to(DEVICE).eval()
     with torch.inference_mode():
@@ -323,6 +356,8 @@ if __name__ == "__main__":
     what, *words = sys.argv[1:]
     if what == "train":
         train(words[0], int(words[1]))
+    elif what == "cost":
+        cost(words[0], int(words[1]))
     elif what == "generate":
         generate(int(words[0]))
     else:

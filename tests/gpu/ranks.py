@@ -106,6 +106,19 @@ def times(text):
     return {(how, int(size)): [int(each) for each in rounds.split()] for how, size, rounds in found}
 
 
+def prepare():
+    # A rank that is slow by a function: its name, and what the job saves without it.
+    steps = {}
+    for words in (("prepare",), ("prepare", "even")):
+        took = [int(re.search(r"RESULT step_ns (\d+)", torchrun(PROGRAM, *words)).group(1)) for _ in range(3)]
+        steps[words] = statistics.median(took)
+    realised = 60 * (steps["prepare",] - steps["prepare", "even"])
+    profile("prepare", "prepare")
+    first = report("prepare")["verdict"][0]
+    check("prepare: the function is named", first["path"].startswith("prepare (ranks_program.py:"), first["text"])
+    check("prepare: its saving comes true", near(first["saves_ns"], realised, 0.1), first["saves_ns"], realised, steps)
+
+
 def straggle():
     # One rangescope a rank: one job, its collectives with payloads, the straggler by name.
     profile("straggle", "straggle")
@@ -234,7 +247,7 @@ def added():
 
 with tempfile.TemporaryDirectory(prefix="rangescope-ranks-") as folder:
     subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__, torch.cuda.nccl.version(), torch.cuda.get_device_name(0), torch.cuda.device_count())"], check=False)
-    for part in (straggle, over, messages, fsdp, bandwidth, added):
+    for part in (straggle, prepare, over, messages, fsdp, bandwidth, added):
         if part.__name__ not in os.environ.get("PARTS", part.__name__).split():
             continue
         print(f"== {part.__name__} at {time.monotonic() - BEGAN:.0f} s", flush=True)

@@ -1,4 +1,5 @@
-# Two ranks or more under torchrun. `straggle`: DDP of which rank 1 sleeps 10 ms in every backward step. `bandwidth`: all_reduce of several
+# Two ranks or more under torchrun. `straggle`: DDP of which rank 1 sleeps 10 ms in every backward step. `prepare`: DDP without ranges of which rank 1 computes 8 ms in
+# a function before every step, `prepare even` without that. `bandwidth`: all_reduce of several
 # sizes in rounds (`added`: three sizes, more rounds), timed with CUDA events as nccl-tests times them; prints nanoseconds a call of each round, `called` as a program calls them and
 # `queued` behind a kernel that holds the GPU until all calls of a round are queued. `messages`: 16 MiB there and back in a group, then from
 # rank 1, 5 ms late, to rank 0, which multiplies twice as often. `fsdp`: a transformer under fully_shard; prints what it gathered and scattered.
@@ -28,6 +29,29 @@ if sys.argv[1] == "straggle":
             with nvtx.range("sync"):
                 torch.cuda.synchronize()
         model.zero_grad()
+elif sys.argv[1] == "prepare":
+
+    def prepare():
+        until = time.perf_counter() + 0.008
+        while time.perf_counter() < until:
+            pass
+
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for _ in range(6)]).cuda())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    x = torch.randn(512, 4096, device="cuda")
+    times = []
+    for step in range(60):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        if rank == 1 and "even" not in sys.argv[2:]:
+            prepare()
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    if rank == 0:
+        print(f"RESULT step_ns {int(1e9 * sorted(times[20:])[20])}", flush=True)
 elif sys.argv[1] == "messages":
     out, got, x = (torch.ones(16 << 18, device="cuda") for _ in range(3))
     x = x[: 2048 * 2048].reshape(2048, 2048)

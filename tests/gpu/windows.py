@@ -51,6 +51,31 @@ class Windows(unittest.TestCase):
         self.assertGreater(sample["gpu"]["kernels"], 0)
         self.assertLess(dormant["p99"], alone["p99"] * 1.1)
 
+    def test_windows_after_idleness(self):
+        """Each window holds all the work of a GPU that did nothing for 20 s before."""
+        windows = 15
+        gpu.time_left(windows * 22)
+        folder = f"{gpu.OUT}/windows-idle"
+        rangescope = f"{gpu.BUILD}/bin/rangescope"
+        program = [gpu.need("PyTorch", gpu.python()), f"{gpu.HERE}/idle_program.py"]
+        with subprocess.Popen([rangescope, "profile", "--no-project", "-q", "--run-dir", folder, "--stopped", "--", *program],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=gpu.OUT) as server:
+            self.assertEqual(server.stdout.readline(), "ready\n")
+            for _ in range(windows):
+                self.assertEqual(gpu.Done([rangescope, "ctl", folder, "start"]).code, 0)
+                server.stdin.write("work\n")
+                server.stdin.flush()
+                self.assertEqual(server.stdout.readline(), "done\n")
+                self.assertEqual(gpu.Done([rangescope, "ctl", folder, "stop"]).code, 0)
+                time.sleep(20)
+            server.stdin.close()
+        self.assertEqual(server.returncode, 0)
+        report = json.loads(gpu.Done([rangescope, "report", folder, "-f", "json"]).out)
+        burst = gpu.regions(report)["burst"]
+        self.assertEqual((burst["occurrences"], burst["gpu"]["kernels"]), (windows, 500 * windows))
+        lost = [loss for loss in report["losses"] if loss["kind"] not in ("python_late", "memory_not_recorded")]
+        self.assertEqual(lost, [])
+
 
 if __name__ == "__main__":
     unittest.main()

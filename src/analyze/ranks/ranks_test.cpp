@@ -20,7 +20,8 @@ struct Job {
   std::int64_t compute_ns = 100 * kMs, transfer_ns = 2 * kMs;
   double noise = 0.01;  ///< of compute, one standard deviation
   std::uint32_t straggler = kNone;
-  std::int64_t late_ns = 0;  ///< more in each of its steps, in a range of its own
+  std::int64_t late_ns = 0;   ///< more in each of its steps, in a range of its own
+  std::int64_t stall_ns = 0;  ///< more in its sixth step, in no range of its own
   bool collectives = true;
   unsigned seed = 1;
 };
@@ -51,7 +52,7 @@ model::Session simulate(const Job& job) {
       builder.range(rank, "compute", at[rank] + 1000, arrived[rank]);  // inside its step
       if (rank == job.straggler) {
         builder.range(rank, "straggle", arrived[rank], arrived[rank] + job.late_ns);
-        arrived[rank] += job.late_ns;
+        arrived[rank] += job.late_ns + (step == 5 ? job.stall_ns : 0);
       }
     }
     const std::int64_t last = *std::max_element(arrived.begin(), arrived.end());
@@ -114,6 +115,22 @@ TEST(Ranks, TheStragglerIsFirstAndTheCallsInWhichOthersWaitNameIt) {
   EXPECT_NE(hot->text.find(" waiting for ranks that arrive later, 100.0 % of that for rank 2"),
             std::string::npos)
       << hot->text;
+}
+
+TEST(Ranks, WhatTheNamedCauseDoesNotExplainIsNotSaved) {
+  Job job;
+  job.ranks = 3;
+  job.steps = 10;
+  job.noise = 0;
+  job.straggler = 1;
+  job.late_ns = 40 * kMs;
+  job.stall_ns = 300 * kMs;
+  const model::Report report = judged(simulate(job));
+  const model::Verdict* found = straggler(report);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->path, "step > straggle");
+  EXPECT_EQ(found->evidence.at("holds_up_ns"), 660 * kMs);  // of nine calls: the first sets up
+  EXPECT_EQ(found->saves_ns, 400 * kMs);
 }
 
 /// The straggler's time in its own range, sampled each millisecond: it runs in `assemble` for a

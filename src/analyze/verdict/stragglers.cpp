@@ -100,6 +100,12 @@ std::string slow_function_text(const SlowFunction& slowest, double late_ns) {
   return text;
 }
 
+/// What the job saves once the late rank is as fast as the others where the line says, by
+/// `named_ns`. Delays with other causes stay; where nothing is named, all may go.
+double saved_without_cause(double late_ns, double named_ns) {
+  return named_ns > 0 ? std::min(late_ns, named_ns) : late_ns;
+}
+
 /// Of `calls` in which one of `ranks` is the last: how often one of them is by chance.
 struct Chance {
   double mean = 0, variance = 0;
@@ -170,9 +176,12 @@ void by_collectives(const Case& known, std::vector<model::Verdict>& out) {
   const bool is_by_function = slowest.more_ns() >= kCause * worst.holds_up;
   if (is_by_function) text += "; " + slow_function_text(slowest, worst.holds_up);
   text += fmt::format("; the others wait {} in all", format_ns(worst.costs));
-  model::Verdict verdict = explains
-                               ? known.about("straggler", *cause, std::move(text), worst.holds_up)
-                               : known.about_run("straggler", std::move(text), worst.holds_up);
+  double named_ns = 0;
+  if (explains) named_ns = excess;
+  if (is_by_function) named_ns = std::max(named_ns, slowest.more_ns());
+  const double saves = saved_without_cause(worst.holds_up, named_ns);
+  model::Verdict verdict = explains ? known.about("straggler", *cause, std::move(text), saves)
+                                    : known.about_run("straggler", std::move(text), saves);
   known.blame(most->first, verdict);
   verdict.evidence["last"] = static_cast<double>(worst.last);
   verdict.evidence["calls"] = static_cast<double>(calls);
