@@ -17,6 +17,8 @@ inline constexpr std::string_view kEvaluates = "autograd::engine::evaluate_funct
 [[nodiscard]] bool has_evaluated_functions(const Session& session);
 /// Outermost region of the backward pass in the domain of modules.
 inline constexpr std::string_view kBackward = "backward";
+/// Around the step of any optimizer of PyTorch, in the same domain.
+inline constexpr std::string_view kOptimizerStep = "optimizer step";
 
 /// The domain of PyTorch's modules, which is made where there is none; kNone with `make` false.
 std::uint32_t module_domain(Session& session, bool make);

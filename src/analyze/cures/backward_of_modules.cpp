@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "analyze/cures/candidate.hpp"
+#include "analyze/cures/module_calls.hpp"
 #include "base/units.hpp"
 #include "model/backward.hpp"
 
@@ -18,8 +19,6 @@ namespace {
 
 /// A vector of a parameter, such as a bias, is no larger.
 constexpr double kVector_elements = 65'536;
-/// What a block of multi_tensor_apply takes of a tensor.
-constexpr double kChunk_elements = 65'536;
 constexpr std::size_t kFewestModules = 2;
 constexpr double kMostPasses = 0.9;
 
@@ -103,22 +102,6 @@ class BackwardPasses {
     }
   }
 
-  [[nodiscard]] std::vector<std::uint32_t> ranges_of_modules() const {
-    const model::Session& session = recording_.session();
-    std::vector<std::uint32_t> ranges;
-    for (std::uint32_t index = 0; index < session.ranges.size(); ++index) {
-      const model::Range& range = session.ranges[index];
-      const bool is_module =
-          session.strings.view(session.domains[range.domain].name) == "nn.Module";
-      if (is_module && range.end_ns != model::kOpen) ranges.push_back(index);
-    }
-    std::ranges::stable_sort(ranges, {}, [&](std::uint32_t index) {
-      const model::Range& range = session.ranges[index];
-      return std::tuple(range.thread, range.start_ns, -range.end_ns);
-    });
-    return ranges;
-  }
-
   [[nodiscard]] Ids works_in(const model::Range& range) const {
     const auto first =
         std::ranges::lower_bound(works_, Launched{range.thread, range.start_ns, Id{0}});
@@ -133,7 +116,12 @@ class BackwardPasses {
 
   void add_passes() {
     const model::Session& session = recording_.session();
-    const std::vector<std::uint32_t> ranges = ranges_of_modules();
+    std::vector<std::uint32_t> ranges = ranges_of_modules(session);
+    // Calls of the program are in its own domain; what autograd evaluates for modules is in theirs.
+    std::erase_if(ranges, [&](std::uint32_t index) {
+      return session.strings.view(session.domains[session.ranges[index].domain].name) !=
+             "nn.Module";
+    });
     for (std::size_t index = 0; index < ranges.size(); ++index) {
       const model::Range& range = session.ranges[ranges[index]];
       if (session.strings.view(range.name) == model::kBackward) {
@@ -182,7 +170,7 @@ double optimized_elements(const Recording& recording, std::size_t passes) {
       const bool takes_list = recording.is_named(kernel, "multi_tensor_apply");
       const bool is_of_adam = recording.is_named(kernel, "addcdiv");
       const double blocks = blocks_of(recording.session().kernel_shapes[recorded.shape]);
-      if (takes_list) by_name[recorded.name] += kChunk_elements * blocks;
+      if (takes_list) by_name[recorded.name] += kMultiTensorChunk_elements * blocks;
       if (is_of_adam && !takes_list) by_name[recorded.name] += recording.elements(kernel);
     }
   }

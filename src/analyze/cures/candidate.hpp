@@ -99,13 +99,16 @@ inline constexpr std::size_t kStartUpInstances = 2;
 
 using Family = void(const Recording& recording, Findings& findings);
 
-Family find_frozen_gradients;  // backward_of_modules.cpp
-Family find_attention, find_cross_entropy, find_one_hot, find_normalization;  // patterns.cpp
-Family find_mask_indexing, find_values_read, find_synchronizations;           // waits.cpp
+Family find_frozen_gradients;                         // backward_of_modules.cpp
+Family find_gathered_rows, find_rows_selected_later;  // row_layers.cpp
+Family find_dense_gradients;                          // embeddings.cpp
+Family find_attention, find_cross_entropy, find_one_hot, find_one_hot_losses,
+    find_normalization;                                              // patterns.cpp
+Family find_mask_indexing, find_values_read, find_synchronizations;  // waits.cpp
 Family find_layout_conversions, find_casts, find_transposed_copies,
     find_grown_caches;                                             // tensor_copies.cpp
 Family find_tensor_by_tensor, find_products_one_by_one;            // one_by_one.cpp
-Family find_sample_loops;                                          // sample_loops.cpp
+Family find_sample_loops, find_stacked_samples;                    // sample_loops.cpp
 Family find_pointwise_chains;                                      // chains.cpp
 Family find_fp32_products, find_unaligned_products, find_doubles;  // products.cpp
 Family find_small_copies, find_pageable_copies;                    // transfers.cpp

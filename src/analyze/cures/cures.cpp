@@ -24,10 +24,14 @@ using replay::Graph;
 
 constexpr Family* kFamilies[] = {
     find_frozen_gradients,
+    find_gathered_rows,
+    find_rows_selected_later,
+    find_dense_gradients,
     find_allocations,
     find_attention,
     find_cross_entropy,
     find_one_hot,
+    find_one_hot_losses,
     find_normalization,
     find_mask_indexing,
     find_graph_captures,
@@ -36,6 +40,7 @@ constexpr Family* kFamilies[] = {
     find_small_copies,
     find_pageable_copies,
     find_sample_loops,
+    find_stacked_samples,
     find_values_read,
     find_synchronizations,
     find_layout_conversions,

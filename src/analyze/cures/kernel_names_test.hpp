@@ -39,6 +39,20 @@ inline constexpr const char* kCat = "void CatArrayBatchedCopy_vectorized<OpaqueT
 inline constexpr const char* kSelect =
     "void cub::detail::select::DeviceSelectSweepKernel<policy_hub>()";
 inline constexpr const char* kIndex = "void index_elementwise_kernel<128, 4, gpu_index_kernel>()";
+inline constexpr const char* kGather = "void at::native::vectorized_gather_kernel<16, long>()";
+inline constexpr const char* kAddRows =
+    "void at::native::indexFuncLargeIndex<float, long, unsigned int, 2, 2, -2, true, ReduceAdd>()";
+inline constexpr const char* kAddSelectedRows =
+    "void at::native::indexing_backward_kernel<float, 4>()";
+inline constexpr const char* kScatterRows = "void at::native::sum_and_scatter<float, long>()";
+inline constexpr const char* kOptimizer =
+    "void at::native::multi_tensor_apply_kernel<TensorListMetadata<2>, LerpFunctor<float> >()";
+inline constexpr const char* kMul =
+    "void vectorized_elementwise_kernel<4, MulFunctor<float>, std::array<char*, 3ul> >(int)";
+inline constexpr const char* kSum =
+    "void reduce_kernel<512, 1, ReduceOp<float, sum_functor<float>, unsigned int, float, 4> >()";
+inline constexpr const char* kLogSoftmax =
+    "void cunn_SoftMaxForward<4, float, float, float, LogSoftMaxForwardEpilogue>()";
 inline constexpr const char* kToNhwc = "void cudnn::nchwToNhwcKernel<__half>()";
 inline constexpr const char* kProduct = "nvjet_sm90_hsh_128x256_64x4_2x1_v_bz_coopA_TNN";
 inline constexpr const char* kDoubleMul =

@@ -24,6 +24,7 @@ enum class Role : std::uint8_t {
   kConcatenation,
   kSelection,  ///< sizes and places of what a mask selects
   kIndexing,   ///< by a tensor of indices
+  kGather,     ///< rows by a list of their numbers
   kScatter,
 };
 
@@ -38,6 +39,9 @@ struct KernelTraits {
   double tensors = 0;             ///< that it reads and writes; 0: unknown
   double bytes_per_element = 0;   ///< that all its tensors together hold; 0: unknown
 };
+
+/// What a block of PyTorch's multi_tensor_apply takes of a tensor.
+inline constexpr double kMultiTensorChunk_elements = 65'536;
 
 [[nodiscard]] KernelTraits traits_of(std::string_view demangled);
 

@@ -186,6 +186,49 @@ std::optional<Sequence> one_hot_from(const Recording& recording, const Instance&
   return Sequence{works, recording.duration_ns(shortest)};
 }
 
+// ---- One-hot losses
+
+/// Of up to 1,024 classes a warp takes a row, for a softmax or, by an argument, its logarithm.
+bool is_log_softmax(const Recording& recording, Id kernel) {
+  if (recording.is_named(kernel, "LogSoftMaxForward")) return true;
+  const bool is_logarithm =
+      recording.is_named(kernel, ", true, false>") || recording.is_named(kernel, ", true, true>");
+  return is_logarithm && recording.is_named(kernel, "softmax_warp_forward");
+}
+
+/// One-hot rows of the classes' number, kernels of equal size that weight and multiply them with
+/// the logarithms of a softmax, and a sum. The log-softmax is one of these kernels, or right in
+/// front of them; it is needed either way. What is left reads the logarithms once, as the sum does.
+std::optional<Sequence> one_hot_loss_from(const Recording& recording, const Instance& instance,
+                                          std::size_t fill) {
+  const Ids& kernels = instance.kernels;
+  const auto has_role = [&](std::size_t index, Role role) {
+    return index < kernels.size() && recording.has_role(kernels[index], role);
+  };
+  if (!has_role(fill, Role::kFill) || !has_role(fill + 1, Role::kScatter)) return std::nullopt;
+  if (!recording.is_named(kernels[fill + 1], "fill")) return std::nullopt;  // of tensors
+  const double elements = recording.elements(kernels[fill]);
+  std::optional<std::size_t> log_softmax;
+  if (fill > 0 && is_log_softmax(recording, kernels[fill - 1])) log_softmax = fill - 1;
+  bool multiplies = false;
+  std::size_t sum = fill + 2;
+  for (; sum < kernels.size(); ++sum) {
+    const Id kernel = kernels[sum];
+    if (is_log_softmax(recording, kernel)) {
+      log_softmax = sum;
+      continue;
+    }
+    const bool is_of_size =
+        recording.is_element_wise(kernel) && are_equal_sizes(recording.elements(kernel), elements);
+    if (!is_of_size) break;
+    multiplies = multiplies || recording.is_named(kernel, "MulFunctor");
+  }
+  if (!log_softmax || !multiplies || !has_role(sum, Role::kReduction)) return std::nullopt;
+  Ids works = between(recording, instance, fill, sum);
+  std::erase(works, kernels[*log_softmax]);
+  return Sequence{std::move(works), recording.duration_ns(kernels[sum])};
+}
+
 // ---- Normalization
 
 std::optional<Sequence> normalization_around(const Recording& recording, const Instance& instance,
@@ -241,6 +284,14 @@ void find_one_hot(const Recording& recording, Findings& findings) {
   add_sequences(recording, findings, std::move(candidate), "a product with one-hot rows",
                 sequences_in(recording, findings, [&](const Instance& instance, std::size_t index) {
                   return one_hot_from(recording, instance, index);
+                }));
+}
+
+void find_one_hot_losses(const Recording& recording, Findings& findings) {
+  Candidate candidate{"one_hot_loss", "", {}, {1, 1, 2}, {}};
+  add_sequences(recording, findings, std::move(candidate), "a loss of one-hot targets",
+                sequences_in(recording, findings, [&](const Instance& instance, std::size_t index) {
+                  return one_hot_loss_from(recording, instance, index);
                 }));
 }
 

@@ -60,6 +60,15 @@ Graph fuse(const Remedy& remedy, const Graph& graph, const Places& places, doubl
   return replay::fused(graph, fusions);
 }
 
+/// No operation takes longer than before.
+Graph reduce(const Remedy& remedy, Graph graph, const Places& places, double parameter) {
+  for (const Remedy::Reduction& reduction : remedy.reduced) {
+    const double factor = std::min(1.0, parameter * reduction.share);
+    graph = replay::scaled(std::move(graph), places.of(reduction.operations), factor);
+  }
+  return graph;
+}
+
 Graph copy_ahead(const Remedy& remedy, const Graph& graph, const Places& places,
                  double bytes_per_s) {
   std::vector<Id> copies;
@@ -79,6 +88,8 @@ std::vector<Id> Remedy::operations() const {
   std::vector<Id> ids;
   for (const auto* list : {&shortened, &removed, &copies, &moved})
     ids.insert(ids.end(), list->begin(), list->end());
+  for (const Reduction& reduction : reduced)
+    ids.insert(ids.end(), reduction.operations.begin(), reduction.operations.end());
   for (const replay::Fusion& fusion : fused)
     ids.insert(ids.end(), fusion.works.begin(), fusion.works.end());
   return ids;
@@ -89,6 +100,7 @@ Graph apply(const Remedy& remedy, const Graph& recorded, const Graph& changed, d
   const auto places = [&] { return Places(recorded, graph); };
   if (!remedy.shortened.empty())
     graph = replay::scaled(std::move(graph), places().of(remedy.shortened), parameter);
+  if (!remedy.reduced.empty()) graph = reduce(remedy, std::move(graph), places(), parameter);
   if (!remedy.removed.empty()) graph = replay::without(graph, places().of(remedy.removed));
   if (!remedy.fused.empty()) graph = fuse(remedy, graph, places(), parameter);
   if (!remedy.copies.empty()) graph = copy_ahead(remedy, graph, places(), parameter);

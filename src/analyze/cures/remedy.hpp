@@ -13,7 +13,13 @@ namespace rangescope::analyze::cures {
 /// Steps in the order in which they are applied; ids are of the recording's graph. A step whose
 /// value is a factor takes the parameter of the prediction times it.
 struct Remedy {
+  /// Operations that keep a share of what they do: works on fewer rows.
+  struct Reduction {
+    std::vector<replay::Id> operations;
+    double share = 1;
+  };
   std::vector<replay::Id> shortened;      ///< take `parameter` times as long: kernels, stretches
+  std::vector<Reduction> reduced;         ///< take `parameter` times their share of the time
   std::vector<replay::Id> removed;        ///< work, calls and waits
   std::vector<replay::Fusion> fused;      ///< their durations and calls times `parameter`
   std::vector<replay::Id> copies;         ///< copied ahead, at `parameter` bytes per second

@@ -1,4 +1,5 @@
-// A loop of the program over samples: a few small kernels for each, and a value that is read.
+// A loop of the program over samples: a few small kernels for each, and a value that is read, or a
+// tensor of each, all of which are stacked behind the loop.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,7 +108,134 @@ Ids values_of_first(const Recording& recording, const Instance& instance, const 
   return values;
 }
 
+// ---- Samples that are stacked
+
+/// How many tensors a concatenation takes: a row of blocks copies each.
+std::size_t concatenated_tensors(const Recording& recording, Id kernel) {
+  const model::Kernel& recorded = recording.session().kernels[recording.operation(kernel).source];
+  return recording.session().kernel_shapes[recorded.shape].grid[1];
+}
+
+/// Small kernels in a row, and how many tensors are concatenated right behind them.
+struct StackedRow {
+  Ids works;
+  std::size_t tensors = 0;
+};
+
+std::vector<StackedRow> stacked_rows(const Recording& recording, const Findings& findings,
+                                     const Instance& instance) {
+  std::vector<StackedRow> rows;
+  StackedRow open;
+  const auto close = [&] {
+    if (open.tensors > 0 && !open.works.empty()) rows.push_back(std::move(open));
+    open = {};
+  };
+  for (const Id work : instance.works) {
+    if (recording.has_role(work, Role::kConcatenation)) {
+      open.tensors += concatenated_tensors(recording, work);
+      continue;
+    }
+    if (open.tensors > 0) close();
+    const bool is_part =
+        recording.is_kernel(work) && is_small_work(recording, work) && !findings.is_claimed(work);
+    if (is_part) {
+      open.works.push_back(work);
+    } else {
+      open = {};
+    }
+  }
+  close();
+  return rows;
+}
+
+/// Each sample ends with a kernel of the same name, and there are as many as are concatenated.
+std::vector<Sample> samples_of_stack(const Recording& recording, const StackedRow& row) {
+  const std::uint32_t last_name = recording.name_of(row.works.back());
+  std::vector<Sample> samples;
+  std::size_t first = 0;
+  for (std::size_t index = 0; index < row.works.size(); ++index) {
+    if (recording.name_of(row.works[index]) != last_name) continue;
+    samples.push_back({first, index + 1});
+    first = index + 1;
+  }
+  if (samples.size() < row.tensors) return {};
+  samples.erase(samples.begin(), samples.end() - static_cast<std::ptrdiff_t>(row.tensors));
+  return samples;
+}
+
+/// Steps of a recurrence follow one another as samples do, but each needs the one before it: what
+/// is the same for each may be one. Where the kernels differ, though no value was read, the program
+/// treats each in a way of its own, as random augmentations do.
+bool are_treated_differently(const Recording& recording, const Ids& row,
+                             const std::vector<Sample>& samples) {
+  const auto names_of = [&](const Sample& sample) {
+    std::vector<std::uint32_t> names;
+    for (std::size_t index = sample.first; index < sample.end; ++index)
+      names.push_back(recording.name_of(row[index]));
+    return names;
+  };
+  // Before the first sample there may be works of something else.
+  const std::vector<std::uint32_t> second = names_of(samples[1]);
+  return std::any_of(samples.begin() + 2, samples.end(),
+                     [&](const Sample& sample) { return names_of(sample) != second; });
+}
+
+bool is_loop_that_stacks(const Recording& recording, const Ids& row,
+                         const std::vector<Sample>& samples) {
+  if (samples.size() < kFewestSamples) return false;
+  const bool are_short = std::all_of(samples.begin() + 1, samples.end(), [](const Sample& sample) {
+    return sample.end - sample.first <= kLongestPattern;
+  });
+  return are_short && are_treated_differently(recording, row, samples);
+}
+
+/// What kernels take that run side by side as far as the GPU has room for them.
+double side_by_side_ns(const Recording& recording, const Ids& kernels) {
+  double room_ns = 0, longest_ns = 0;
+  for (const Id kernel : kernels) {
+    room_ns += recording.room(kernel) * recording.duration_ns(kernel);
+    longest_ns = std::max(longest_ns, recording.duration_ns(kernel));
+  }
+  return std::max(room_ns, longest_ns);
+}
+
+/// The first sample's kernels stay; those of all others become one, and what the thread does for
+/// them goes.
+void add_stacked_samples(const Recording& recording, const Instance& instance, const Ids& row,
+                         const std::vector<Sample>& samples, Remedy& remedy) {
+  Ids kernels;
+  for (const Id operation : operations_behind_first(recording, instance, row, samples)) {
+    if (recording.is_kernel(operation)) kernels.push_back(operation);
+    if (recording.operation(operation).kind == Kind::kStretch) remedy.removed.push_back(operation);
+  }
+  const double one_ns = side_by_side_ns(recording, kernels);
+  remedy.fused.push_back({std::move(kernels), static_cast<std::int64_t>(one_ns)});
+}
+
 }  // namespace
+
+void find_stacked_samples(const Recording& recording, Findings& findings) {
+  if (!recording.has_steps()) return;
+  Candidate candidate{"loop_over_samples", "", {}, {1, 1, 2}, {}};
+  std::size_t count = 0;
+  for (const Instance& instance : recording.instances()) {
+    for (const StackedRow& row : stacked_rows(recording, findings, instance)) {
+      const std::vector<Sample> samples = samples_of_stack(recording, row);
+      if (!is_loop_that_stacks(recording, row.works, samples)) continue;
+      count += samples.size();
+      add_stacked_samples(recording, instance, row.works, samples, candidate.remedy);
+    }
+  }
+  const Ids operations = candidate.remedy.operations();
+  if (2 * recording.count_instances_with(operations) <= recording.instances().size()) return;
+  findings.claim(operations);
+  candidate.observation =
+      fmt::format("a loop launches small kernels for each of {}, and stacks them",
+                  count_text(recording, count, "samples"));
+  candidate.evidence = {{"samples", static_cast<double>(count)},
+                        {"samples_per_instance", per_instance(recording, count)}};
+  findings.add(std::move(candidate));
+}
 
 void find_sample_loops(const Recording& recording, Findings& findings) {
   if (!recording.has_steps()) return;

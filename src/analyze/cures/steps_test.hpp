@@ -119,6 +119,17 @@ class Steps {
     builder_.kernel(launch, name, start_ns, free_ns_, 0, grid);
   }
 
+  /// PyTorch's allocator hands out memory for the result of what is called next.
+  void allocate(std::uint64_t bytes) {
+    model::Allocators& allocators = builder_.session.allocators;
+    if (allocators.empty()) allocators.allocators.emplace_back();
+    compute(2 * kUs);
+    model::Allocation allocation;
+    allocation.start_ns = now_ns_;
+    allocation.bytes = bytes;
+    allocators.allocations.push_back(allocation);
+  }
+
   /// Its call returns at once: the memory is pinned.
   void copy(model::CopyKind kind, std::uint64_t bytes, std::int64_t ns) {
     const std::uint32_t launch = call("cuMemcpyAsync", 4 * kUs, model::LaunchKind::kCopy);

@@ -52,6 +52,17 @@ std::vector<MaskIndexing> mask_indexings(const Recording& recording, const Insta
   return found;
 }
 
+/// Between the kernel that counts what a mask selects and the one that lists it: memory for the
+/// list has to be as large.
+bool is_size_of_selection(const Recording& recording, const Instance& instance,
+                          std::size_t position) {
+  const auto selects = [&](std::size_t index) {
+    return recording.has_role(instance.works[index], Role::kSelection);
+  };
+  return position > 0 && position + 1 < instance.works.size() && selects(position - 1) &&
+         selects(position + 1);
+}
+
 /// Kernels that only made the value which is copied: a reduction, and the cast in front of it. At
 /// the end of an instance nothing else can use it.
 Ids kernels_of_value(const Recording& recording, const Instance& instance, std::size_t copy) {
@@ -91,6 +102,7 @@ void find_mask_indexing(const Recording& recording, Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     const double pass_ns = one_pass_ns(recording, instance);
     for (const MaskIndexing& indexing : mask_indexings(recording, instance)) {
+      if (findings.is_claimed(indexing.kernels.back())) continue;
       const double one_ns = pass_ns > 0 ? pass_ns : recording.duration_ns(indexing.kernels.back());
       const Ids waits = recording.waits_behind(instance, indexing.copies);
       candidate.remedy.fused.push_back({indexing.kernels, static_cast<std::int64_t>(one_ns)});
@@ -115,8 +127,10 @@ void find_values_read(const Recording& recording, Findings& findings) {
   double waited_ns = 0;
   for (const Instance& instance : recording.instances()) {
     Ids copies;
-    for (const Id work : instance.works) {
-      const bool is_value = is_value_to_host(recording, work) && !findings.is_claimed(work);
+    for (std::size_t position = 0; position < instance.works.size(); ++position) {
+      const Id work = instance.works[position];
+      const bool is_value = is_value_to_host(recording, work) && !findings.is_claimed(work) &&
+                            !is_size_of_selection(recording, instance, position);
       if (is_value) copies.push_back(work);
     }
     const Ids waits = recording.waits_behind(instance, copies);

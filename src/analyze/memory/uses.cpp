@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "model/backward.hpp"
+
 namespace rangescope::analyze {
 namespace {
 
@@ -192,7 +194,6 @@ bool is_operator(std::string_view name) {
 }
 
 Steps find_steps(const Session& session) {
-  constexpr std::string_view kOptimizerPhase = "optimizer step", kBackwardPhase = "backward";
   constexpr std::string_view kOptimizer = "Optimizer.step#", kZeroGrad = "Optimizer.zero_grad#",
                              kProfilerStep = "ProfilerStep#";
   Steps steps;
@@ -204,8 +205,8 @@ Steps find_steps(const Session& session) {
   for (const model::Range& range : session.ranges) {
     if (range.end_ns == kOpen || is_on_gpu(range)) continue;
     const std::string_view name = session.strings.view(range.name);
-    const bool is_optimizer_phase = range.module && name == kOptimizerPhase;
-    if (range.module && name == kBackwardPhase)
+    const bool is_optimizer_phase = range.module && name == model::kOptimizerStep;
+    if (range.module && name == model::kBackward)
       steps.backwards.push_back({range.start_ns, range.end_ns});
     if (range.module) steps.first_module_ns = std::min(steps.first_module_ns, range.start_ns);
     if (name.starts_with(kOptimizer) || is_optimizer_phase)
