@@ -288,6 +288,17 @@ TEST(CureSavings, OfAnOptimizerThatIsKnownNothingElseIsSparse) {
   EXPECT_FALSE(cures_in(training("AverageOfWeights")).contains("dense_gradients"));
 }
 
+TEST(CureSavings, AGradientThatIsAddedToADenseOneIsNotSparse) {
+  const auto training = [](std::uint32_t added_blocks) {
+    return Steps::run([=](Steps& s) {
+      s.kernel(kAdd, 450 * kUs, added_blocks);
+      train_embedding(s, 8192);
+    });
+  };
+  EXPECT_TRUE(cures_in(training(kLarge / 2)).contains("dense_gradients"));
+  EXPECT_FALSE(cures_in(training(kLarge)).contains("dense_gradients"));
+}
+
 TEST(CureSavings, TheSizeOfASelectionIsNoValueThatIsRead) {
   const auto reads = [](bool selects) {
     return Steps::run([=](Steps& s) {

@@ -55,6 +55,16 @@ std::optional<TableGradient> table_gradient_from(const Recording& recording,
   return TableGradient{zeros, last, recording.elements(zeros), blocks_of(shape) * shape.block[0]};
 }
 
+/// An addition of the table's size: of the gradient that a layer has which shares its weights, or
+/// of those of batches before. A gradient that is dense anyway cannot be sparse.
+bool is_added_to_another(const Recording& recording, const Instance& instance,
+                         const TableGradient& gradient) {
+  return std::ranges::any_of(instance.kernels, [&](Id kernel) {
+    return recording.is_named(kernel, "CUDAFunctor_add") &&
+           recording.elements(kernel) == gradient.elements;
+  });
+}
+
 std::vector<TableGradient> table_gradients(const Recording& recording, const Instance& instance) {
   std::vector<TableGradient> gradients;
   for (std::size_t index = 0; index < instance.kernels.size(); ++index) {
@@ -62,7 +72,8 @@ std::vector<TableGradient> table_gradients(const Recording& recording, const Ins
     if (!gradient) continue;
     index = gradient->last;
     const bool is_sparse = gradient->touched_elements <= kMostTouched * gradient->elements;
-    if (is_sparse) gradients.push_back(*gradient);
+    if (is_sparse && !is_added_to_another(recording, instance, *gradient))
+      gradients.push_back(*gradient);
   }
   return gradients;
 }

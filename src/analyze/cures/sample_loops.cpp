@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "analyze/cures/candidate.hpp"
 #include "analyze/cures/repetition.hpp"
@@ -164,29 +165,25 @@ std::vector<Sample> samples_of_stack(const Recording& recording, const StackedRo
 }
 
 /// Steps of a recurrence follow one another as samples do, but each needs the one before it: what
-/// is the same for each may be one. Where the kernels differ, though no value was read, the program
-/// treats each in a way of its own, as random augmentations do.
-bool are_treated_differently(const Recording& recording, const Ids& row,
-                             const std::vector<Sample>& samples) {
-  const auto names_of = [&](const Sample& sample) {
-    std::vector<std::uint32_t> names;
-    for (std::size_t index = sample.first; index < sample.end; ++index)
-      names.push_back(recording.name_of(row[index]));
-    return names;
-  };
-  // Before the first sample there may be works of something else.
-  const std::vector<std::uint32_t> second = names_of(samples[1]);
-  return std::any_of(samples.begin() + 2, samples.end(),
-                     [&](const Sample& sample) { return names_of(sample) != second; });
+/// takes as many kernels for each may be one. Where numbers differ, though no value was read, the
+/// program treats each in a way of its own, as random augmentations do. Of the first sample works
+/// of something else may be part.
+bool are_treated_differently(const std::vector<Sample>& samples) {
+  constexpr double kFewestOthers = 1.0 / 8;
+  std::map<std::size_t, std::size_t> count_of_length;
+  std::size_t most_frequent = 0;
+  for (auto sample = samples.begin() + 1; sample != samples.end(); ++sample)
+    most_frequent = std::max(most_frequent, ++count_of_length[sample->end - sample->first]);
+  const auto count = static_cast<double>(samples.size() - 1);
+  return count - static_cast<double>(most_frequent) >= kFewestOthers * count;
 }
 
-bool is_loop_that_stacks(const Recording& recording, const Ids& row,
-                         const std::vector<Sample>& samples) {
+bool is_loop_that_stacks(const std::vector<Sample>& samples) {
   if (samples.size() < kFewestSamples) return false;
   const bool are_short = std::all_of(samples.begin() + 1, samples.end(), [](const Sample& sample) {
     return sample.end - sample.first <= kLongestPattern;
   });
-  return are_short && are_treated_differently(recording, row, samples);
+  return are_short && are_treated_differently(samples);
 }
 
 /// What kernels take that run side by side as far as the GPU has room for them.
@@ -221,7 +218,7 @@ void find_stacked_samples(const Recording& recording, Findings& findings) {
   for (const Instance& instance : recording.instances()) {
     for (const StackedRow& row : stacked_rows(recording, findings, instance)) {
       const std::vector<Sample> samples = samples_of_stack(recording, row);
-      if (!is_loop_that_stacks(recording, row.works, samples)) continue;
+      if (!is_loop_that_stacks(samples)) continue;
       count += samples.size();
       add_stacked_samples(recording, instance, row.works, samples, candidate.remedy);
     }
