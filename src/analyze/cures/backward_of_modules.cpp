@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "analyze/cures/candidate.hpp"
-#include "analyze/cures/module_calls.hpp"
 #include "base/units.hpp"
 #include "model/backward.hpp"
 

@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/cures/module_calls.hpp"
 #include "analyze/cures/recording.hpp"
 #include "analyze/cures/remedy.hpp"
+#include "analyze/cures/result_bytes.hpp"
 #include "analyze/cures/stack_samples.hpp"
 
 namespace rangescope::analyze::cures {
@@ -29,7 +31,7 @@ struct Candidate {
 class Findings {
  public:
   explicit Findings(const Recording& recording)
-      : session_(recording.session()), claimed_(recording.graph().size()) {}
+      : recording_(recording), claimed_(recording.graph().size()) {}
 
   [[nodiscard]] bool is_claimed(Id id) const { return claimed_[id]; }
   void claim(const Ids& ids) {
@@ -39,13 +41,24 @@ class Findings {
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
   /// Sorted when the first family asks for them.
   [[nodiscard]] const StackSamples& samples() {
-    if (!samples_) samples_.emplace(session_);
+    if (!samples_) samples_.emplace(recording_.session());
     return *samples_;
+  }
+  /// Likewise.
+  [[nodiscard]] const ModuleCalls& modules() {
+    if (!modules_) modules_.emplace(recording_);
+    return *modules_;
+  }
+  [[nodiscard]] const ResultBytes& result_bytes() {
+    if (!result_bytes_) result_bytes_.emplace(recording_);
+    return *result_bytes_;
   }
 
  private:
-  const model::Session& session_;
+  const Recording& recording_;
   std::optional<StackSamples> samples_;
+  std::optional<ModuleCalls> modules_;
+  std::optional<ResultBytes> result_bytes_;
   std::vector<bool> claimed_;
   std::vector<Candidate> candidates_;
 };

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "analyze/cures/candidate.hpp"
-#include "analyze/cures/module_calls.hpp"
 #include "base/units.hpp"
 #include "model/backward.hpp"
 
@@ -140,7 +139,7 @@ SparseGradients sparse_gradients(const Recording& recording, const ModuleCalls& 
 
 void find_dense_gradients(const Recording& recording, Findings& findings) {
   if (!recording.has_steps()) return;
-  const ModuleCalls modules(recording);
+  const ModuleCalls& modules = findings.modules();
   Candidate candidate{"dense_gradients", "", {}, {1, 1, 2}, {}};
   Ids works;
   double elements = 0, touched_elements = 0;

@@ -34,6 +34,7 @@ class Part {
     copy_gpu_work();
     copy_ranges();
     copy_cpu_profile();
+    copy_allocations();
     return std::move(part_);
   }
 
@@ -132,6 +133,16 @@ class Part {
       return holds(window_, sample.at_ns);
     };
     std::ranges::copy_if(cpu.samples, std::back_inserter(part_.cpu.samples), is_inside);
+  }
+
+  /// What was handed out meanwhile, without the stacks of those who asked.
+  void copy_allocations() {
+    part_.allocators.allocators = whole_.allocators.allocators;
+    for (const model::Allocation& allocation : whole_.allocators.allocations) {
+      if (allocation.older || !holds(window_, allocation.start_ns)) continue;
+      part_.allocators.allocations.push_back(allocation);
+      part_.allocators.allocations.back().stack = kNone;
+    }
   }
 
   const model::Session& whole_;

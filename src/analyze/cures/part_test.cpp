@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analyze/cures/cures.hpp"
-#include "analyze/cures/steps_test.hpp"
+#include "analyze/cures/programs_test.hpp"
 
 namespace rangescope::analyze::cures {
 namespace part_test {
@@ -42,6 +42,18 @@ TEST(CureLines, OfALargeSessionAPartIsReplayedAndScaled) {
   EXPECT_TRUE(whole.notes.empty());
   ASSERT_EQ(part.notes.size(), 1u);
   EXPECT_NE(part.notes[0].find("cures were looked for in"), std::string::npos);
+}
+
+TEST(CureParts, WhatWasAllocatedMeanwhileIsPartOfIt) {
+  const Steps steps = Steps::run(
+      [](Steps& program) { testing::layers_of_gathered_rows(program, testing::kManyRows_bytes); },
+      80);
+  const std::size_t operations = count_operations(steps.session());
+  model::Report report;
+  report.run.duration_ns = 1e9;
+  add_cures(steps.session(), reference(), "", report, {operations / 2, operations / 4});
+  ASSERT_FALSE(report.verdict.empty());
+  EXPECT_EQ(report.verdict[0].cure, "gathered_rows");
 }
 
 TEST(CureParts, StepsAtTheEdgesAreLeftOutAndTheLoopIsCut) {

@@ -14,8 +14,6 @@
 #include <set>
 
 #include "analyze/cures/candidate.hpp"
-#include "analyze/cures/module_calls.hpp"
-#include "analyze/cures/result_bytes.hpp"
 #include "base/units.hpp"
 
 namespace rangescope::analyze::cures {
@@ -216,9 +214,9 @@ template <class LayersAt>
 void find_row_layers(const Recording& recording, Findings& findings, const Wording& wording,
                      LayersAt layers_at) {
   if (!recording.has_steps() || recording.session().allocators.empty()) return;
-  const ModuleCalls modules(recording);
+  const ModuleCalls& modules = findings.modules();
   if (modules.empty()) return;
-  const ResultBytes bytes(recording);
+  const ResultBytes& bytes = findings.result_bytes();
   Candidate candidate{wording.cure, "", {}, kOfFewerRows, {}};
   Ids works, selections;
   double most_needed = 0;
