@@ -74,15 +74,42 @@ class Gate final : public Subcommand {
     };
     const bool nothing = open(false) == std::ssize(judged.checks);
     if (!nothing && (!gate_.strict || open(true) == 0)) return 0;
-    return base::fail(
-        base::Code::kNotComparable,
-        nothing ? "no value could be judged" : "not every value could be judged",
-        judged.comparison.sides[1].label,
-        "Repeat both sides as the last line says (rangescope profile --repeat N -- app), or choose "
-        "a value with less noise: --metric wall_ns.min");
+    return base::fail(base::Code::kNotComparable,
+                      nothing ? "no value could be judged" : "not every value could be judged",
+                      judged.comparison.sides[1].label, hint_for_undecided(judged));
   }
 
  private:
+  /// What decides the undecided values and was not done yet.
+  [[nodiscard]] static std::string hint_for_undecided(const model::Gate& judged) {
+    constexpr std::string_view kLeastNoise = "wall_ns.min";
+    std::size_t runs = 0;
+    bool is_by_median = false;
+    for (const model::GateCheck& check : judged.checks) {
+      if (check.verdict != model::GateVerdict::kUndecided) continue;
+      runs = std::max(runs, check.runs_to_decide.value_or(0));
+      const model::ComparedRegion& region = region_of(judged, check);
+      const auto has_least_noise = [&](const model::ComparedValue& value) {
+        return value.tag == kLeastNoise;
+      };
+      is_by_median |= value_of(judged, check).tag == "wall_ns.median" && region.values.size() > 1 &&
+                      std::ranges::any_of(region.values, has_least_noise);
+    }
+    std::vector<std::string> hints;
+    if (runs > 0) {
+      std::string repeat = "repeat both sides: rangescope profile --repeat " + std::to_string(runs);
+      const auto& command = judged.comparison.sides[1].command;
+      if (!command.empty()) repeat += " -- " + base::printable(base::shell_quote(command));
+      hints.push_back(std::move(repeat));
+    }
+    if (is_by_median)
+      hints.push_back("judge the value with the least noise: --metric " + std::string(kLeastNoise));
+    if (hints.empty()) return "The table says for each value why";
+    std::string hint = base::join(hints, "; or ");
+    hint.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(hint.front())));
+    return hint;
+  }
+
   [[nodiscard]] base::Result<int> save() const {
     auto side = TRY(load_side(run_, from_));
     const std::size_t count = side.runs.size();

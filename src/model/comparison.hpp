@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/code_place.hpp"
 #include "model/digest.hpp"
 #include "model/range.hpp"
 #include "model/report.hpp"
@@ -58,11 +59,12 @@ struct ComparedValue {
   return std::ranges::any_of(value.values, has_number);
 }
 
-/// A function of a region's threads, by its own time on the CPU. Only what sampling makes uncertain
-/// is tested.
+/// A function of a region's threads, by its time on the CPU. Only what sampling makes uncertain is
+/// tested.
 struct ComparedFunction {
   std::string name;  ///< "forward (llama.py)", "memcpy [libc.so.6]"
   bool python = false;
+  CodePlace place;  ///< of the program's own functions, in the last side that has it
   std::vector<std::optional<double>> share;  ///< of the region's wall time, of each side
   ComparedValue self;                        ///< ns an occurrence
 };
@@ -83,6 +85,8 @@ struct ComparedRegion {
   std::vector<ComparedValue> values;
   std::vector<ComparedFunction>
       functions;  ///< what changed most first; empty unless all sides sampled the CPU
+  /// Functions of the program's own files, with the libraries that they call.
+  std::vector<ComparedFunction> own_functions;
   std::vector<ComparedChain>
       chains;  ///< by their frames; sides of which only a report is there have none
   std::vector<double> sample_ns;  ///< CPU time per occurrence that one sample of each side

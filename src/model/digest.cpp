@@ -29,6 +29,7 @@ DigestRegion* add_run_row(RunNumbers&& numbers, std::string_view name, Digest& d
   if (numbers.peak_memory_bytes) row.values["memory.peak_bytes"] = *numbers.peak_memory_bytes;
   row.cpu_interval_ns = numbers.cpu_interval_ns;
   row.functions = std::move(numbers.functions);
+  row.own_functions = std::move(numbers.own_functions);
   return &row;
 }
 
@@ -42,6 +43,7 @@ void add_run_rows(RunNumbers whole_run, RunNumbers outside, Digest& digest) {
   } else {
     whole_run.cpu_interval_ns = outside.cpu_interval_ns;
     whole_run.functions = std::move(outside.functions);
+    whole_run.own_functions = std::move(outside.own_functions);
   }
   DigestRegion* row = add_run_row(std::move(whole_run), kWholeRun, digest);
   if (row != nullptr) row->is_whole_run = true;

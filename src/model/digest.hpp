@@ -23,6 +23,7 @@ struct DigestFunction {
   std::string name, file, module;  ///< as CpuFunction's
   bool python = false;
   double self_ns = 0;
+  std::uint32_t line = 0;  ///< of the program's own functions; 0: unknown
 };
 
 /// A function in call chains, as runs are compared: its line may move.
@@ -50,7 +51,10 @@ struct DigestRegion {
       values;  ///< by measure tag or metrics.<name>; what is absent in the report is absent
   double cpu_interval_ns = 0;             ///< of CPU samples; 0: not sampled
   std::vector<DigestFunction> functions;  ///< the largest kMostFunctions
-  std::vector<DigestChain> chains;        ///< only where the run's captures were read
+  /// Functions of the program's own files, with the libraries that they call; absent where a report
+  /// or baseline does not have them.
+  std::optional<std::vector<DigestFunction>> own_functions;
+  std::vector<DigestChain> chains;  ///< only where the run's captures were read
   std::vector<double> wall_ns,
       busy_ns;  ///< sampled occurrences in time order; busy is empty without GPU data
   bool is_whole_run = false, is_outside_ranges = false;  ///< rows of the run: add_run_rows()
@@ -86,6 +90,7 @@ struct RunNumbers {
   std::optional<double> peak_memory_bytes;  ///< of the fullest GPU
   double cpu_interval_ns = 0;               ///< as in DigestRegion
   std::vector<DigestFunction> functions;
+  std::optional<std::vector<DigestFunction>> own_functions;
 };
 
 /// Adds the rows "outside ranges" and "whole run", of one instance each. A row of which neither the

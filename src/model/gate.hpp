@@ -16,6 +16,7 @@ enum class GateVerdict : std::uint8_t { kPassed, kRegressed, kUndecided };
 struct GateCheck {
   std::size_t region = 0, value = 0;    ///< index in Gate::comparison.regions, and in its values
   std::optional<std::size_t> function;  ///< in the region's functions: judged instead of `value`
+  bool is_own_function = false;         ///< `function` is in the region's own functions
   GateVerdict verdict = GateVerdict::kPassed;
   bool hidden =
       false;  ///< undecided because a regression as large as the limit could hide in the noise
@@ -36,9 +37,17 @@ struct Gate {
   return gate.comparison.regions[check.region];
 }
 
-[[nodiscard]] inline const ComparedValue& value_of(const Gate& gate, const GateCheck& check) {
+/// The function of a check that judges one; null of others.
+[[nodiscard]] inline const ComparedFunction* function_of(const Gate& gate, const GateCheck& check) {
+  if (!check.function) return nullptr;
   const ComparedRegion& region = region_of(gate, check);
-  return check.function ? region.functions[*check.function].self : region.values[check.value];
+  const auto& functions = check.is_own_function ? region.own_functions : region.functions;
+  return &functions[*check.function];
+}
+
+[[nodiscard]] inline const ComparedValue& value_of(const Gate& gate, const GateCheck& check) {
+  const ComparedFunction* function = function_of(gate, check);
+  return function != nullptr ? function->self : region_of(gate, check).values[check.value];
 }
 
 [[nodiscard]] constexpr std::string_view gate_verdict_name(GateVerdict verdict) {

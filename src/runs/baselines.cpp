@@ -141,6 +141,21 @@ std::vector<model::DigestFunction> functions_of(const Json& cpu) {
   return out;
 }
 
+/// Nothing where the report does not have them.
+std::optional<std::vector<model::DigestFunction>> own_functions_of(const Json& cpu) {
+  const auto list = cpu.find("own_functions");
+  if (list == cpu.end()) return std::nullopt;
+  std::vector<model::DigestFunction> out;
+  for (const Json& function : *list)
+    out.push_back({.name = text_in(function, "function"),
+                   .file = text_in(function, "file"),
+                   .module = text_in(function, "module"),
+                   .python = function.value("python", false),
+                   .self_ns = number_of<double>(function, "cpu_ns"),
+                   .line = number_of<std::uint32_t>(function, "line")});
+  return out;
+}
+
 /// A number of an object of the report; nothing where it was not measured, or not of the whole run.
 std::optional<double> number_at(const Json& report, const char* object, const char* key) {
   const auto found = report.find(object);
@@ -171,6 +186,7 @@ void add_run_rows(const Json& report, Digest& out) {
   if (const auto interval_ns = number_at(report, "cpu_outside", "interval_ns")) {
     outside.cpu_interval_ns = *interval_ns;
     outside.functions = functions_of(report.at("cpu_outside"));
+    outside.own_functions = own_functions_of(report.at("cpu_outside"));
   }
   model::add_run_rows(std::move(whole_run), std::move(outside), out);
 }
@@ -191,6 +207,7 @@ DigestRegion report_region(const Json& json) {
   if (const auto cpu = json.find("cpu"); cpu != json.end() && cpu->is_object()) {
     region.cpu_interval_ns = number_of<double>(*cpu, "interval_ns");
     region.functions = functions_of(*cpu);
+    region.own_functions = own_functions_of(*cpu);
   }
   const bool gpu = json.contains("gpu") && json["gpu"].is_object();
   if (const auto samples = json.find("samples"); samples != json.end()) {
@@ -235,6 +252,21 @@ Digest digest_of_report(const Json& json) {
   return out;
 }
 
+/// Of arrays: name, file, module, is it Python's, time; line of the program's own functions.
+std::vector<model::DigestFunction> listed_functions(const Json& list) {
+  std::vector<model::DigestFunction> out;
+  for (const Json& function : list) {
+    model::DigestFunction& read = out.emplace_back();
+    read.name = function.at(0).get<std::string>();
+    read.file = function.at(1).get<std::string>();
+    read.module = function.at(2).get<std::string>();
+    read.python = function.at(3).get<bool>();
+    read.self_ns = function.at(4).get<double>();
+    if (function.size() > 5) read.line = function.at(5).get<std::uint32_t>();
+  }
+  return out;
+}
+
 Digest digest_of_baseline(const Json& json) {
   Digest out;
   out.run = run_in(json.at("run"));
@@ -245,10 +277,9 @@ Digest digest_of_baseline(const Json& json) {
     DigestRegion one = head_of(region);
     one.values = region.at("values").get<std::map<std::string, double>>();
     one.cpu_interval_ns = region.value("cpu_interval_ns", 0.0);
-    for (const Json& function : region.value("functions", Json::array()))
-      one.functions.push_back({function.at(0).get<std::string>(), function.at(1).get<std::string>(),
-                               function.at(2).get<std::string>(), function.at(3).get<bool>(),
-                               function.at(4).get<double>()});
+    one.functions = listed_functions(region.value("functions", Json::array()));
+    if (region.contains("own_functions"))
+      one.own_functions = listed_functions(region.at("own_functions"));
     one.wall_ns = region.value("wall_ns", std::vector<double>{});
     one.busy_ns = region.value("busy_ns", std::vector<double>{});
     one.is_whole_run = region.value("whole_run", false);
@@ -341,6 +372,12 @@ std::string digest_text(const Digest& run, std::size_t samples) {
       for (const model::DigestFunction& function : region.functions)
         json["functions"].push_back({function.name, function.file, function.module, function.python,
                                      std::round(function.self_ns)});
+      if (region.own_functions) {
+        Json& list = json["own_functions"] = Json::array();
+        for (const model::DigestFunction& function : *region.own_functions)
+          list.push_back({function.name, function.file, function.module, function.python,
+                          std::round(function.self_ns), function.line});
+      }
     }
     return json;
   });

@@ -49,6 +49,32 @@ TEST_F(Digests, AReportIsReadBack) {
   EXPECT_TRUE(nvtx->regions.back().is_whole_run);
 }
 
+TEST_F(Digests, OwnFunctionsAreKeptWithTheirLine) {
+  auto run = read_report(kGolden / "nvtx.json");
+  ASSERT_TRUE(run);
+  for (model::DigestRegion& region : run->regions) region.cpu_interval_ns = 1e6;
+  run->regions[0].own_functions = {{{"dedup", "/home/u/quad.py", "", true, 381e6, 2}}};
+  const auto path = save_baseline(folder_ / "own", {"main", machine_kind(*run), 17, {*run}}, 10);
+  ASSERT_TRUE(path) << path.error().what;
+  const auto read = read_baseline(*path);
+  ASSERT_TRUE(read) << read.error().what;
+  const model::Digest& saved = read->runs.front();
+  ASSERT_TRUE(saved.regions[0].own_functions);
+  const model::DigestFunction& dedup = saved.regions[0].own_functions->front();
+  EXPECT_EQ(dedup.name, "dedup");
+  EXPECT_EQ(dedup.line, 2u);
+  EXPECT_EQ(dedup.self_ns, 381e6);
+  EXPECT_FALSE(saved.regions[1].own_functions) << "unknown is not empty";
+
+  const auto report = file("report.json", R"({"schema": "rangescope.report/1", "run": {},
+    "regions": [{"path": ["program"], "occurrences": 1, "cpu": {"interval_ns": 1000000,
+      "own_functions": [{"function": "dedup", "file": "/home/u/quad.py", "line": 2, "module": null,
+                         "python": true, "cpu_ns": 381e6}]}}]})");
+  const auto reported = read_report(report);
+  ASSERT_TRUE(reported) << reported.error().what;
+  EXPECT_EQ(reported->regions[0].own_functions->front().line, 2u);
+}
+
 TEST_F(Digests, ABaselineIsWhatWasSaved) {
   auto run = read_report(kGolden / "gpu.json");
   ASSERT_TRUE(run);

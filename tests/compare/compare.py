@@ -254,6 +254,13 @@ class Compare(unittest.TestCase):
         done = self.tool("gate", "-b", gone, "same1", "--strict", "--include", "step")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_an_undecided_gate_names_the_command_that_decides(self):
+        """A single run does not show how much the whole run varies."""
+        folder = self.path("same1", os.listdir(self.path("same1"))[0], "repeats")
+        done = self.tool("gate", "-b", f"{folder}/001", f"{folder}/002", "--strict", "--region", "whole run")
+        self.assertEqual(done.returncode, 82, done.stdout + done.stderr)
+        self.assertIn(f"hint: Repeat both sides: rangescope profile --repeat 5 -- {STEADY} 20 0\n", done.stderr)
+
     def test_the_gate_says_its_rule_where_it_fails_what_is_below_the_limit(self):
         def noisy(factors):
             def change(_, number, regions):

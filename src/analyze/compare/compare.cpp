@@ -114,6 +114,7 @@ class Comparer {
     std::erase_if(matched, [&](const MatchedRegion& region) {
       return !model::is_range(region) && !has_chosen_value_on_all_sides(region);
     });
+    drop_repetitions(matched);
     add_regions(matched);
     add_kernels();
     if (!common_kernel_ && !have_common_region(matched)) return nothing_in_common(matched);
@@ -130,6 +131,7 @@ class Comparer {
   void add_regions(const std::vector<MatchedRegion>& matched) {
     hypotheses_.resize(sides_.size());
     function_hypotheses_.resize(sides_.size());
+    own_function_hypotheses_.resize(sides_.size());
     // Changes are pointed at until they are tested: no vector that holds them may grow.
     out_.regions.reserve(matched.size());
     for (const MatchedRegion& region : matched) add_region(region);
@@ -139,7 +141,11 @@ class Comparer {
     for (std::size_t side = 1; side < sides_.size(); ++side) judge(hypotheses_[side]);
     judge_apart(kernel_hypotheses_);
     judge_apart(function_hypotheses_);
-    for (ComparedRegion& region : out_.regions) sort_functions(region.functions);
+    judge_apart(own_function_hypotheses_);
+    for (ComparedRegion& region : out_.regions) {
+      sort_functions(region.functions);
+      sort_functions(region.own_functions);
+    }
   }
 
   /// Needs the standing of every change, and the regions in the order of `matched`.
@@ -227,13 +233,22 @@ class Comparer {
 
   void note_noise() {
     if (by_runs_ || std::ranges::all_of(values_, is_counted)) return;
+    constexpr std::size_t kEnoughRuns = 5;
     std::size_t fewest = sides_[0].runs.size();
-    for (const Side& side : sides_) fewest = std::min(fewest, side.runs.size());
+    std::vector<std::string> labels;  // of sides that have too few
+    for (const Side& side : sides_) {
+      fewest = std::min(fewest, side.runs.size());
+      if (side.runs.size() < kEnoughRuns) labels.push_back(base::printable(side.label));
+    }
+    std::string where = "of one side", to_repeat = base::join(labels, ", ");
+    if (labels.size() == sides_.size()) {
+      where = "per side";
+      to_repeat = "both sides";
+    }
     out_.notes.push_back(fmt::format(
-        "noise was estimated from the instances inside the runs: {} per side cannot show "
-        "differences "
-        "from run to run (clocks, a busy machine). Use rangescope profile --repeat 5 on both sides",
-        base::counted(fewest, "run")));
+        "noise was estimated from the instances inside the runs: {} {} cannot show differences "
+        "from run to run (clocks, a busy machine). Use rangescope profile --repeat {} on {}",
+        base::counted(fewest, "run"), where, kEnoughRuns, to_repeat));
   }
 
   base::Result<void> choose_values(const std::vector<MatchedRegion>& matched) {
@@ -321,11 +336,17 @@ class Comparer {
     const bool everywhere = on_all_sides(region);
     std::vector<ComparedRegion>& list = everywhere ? out_.regions : out_.missing;
     for (const std::string& tag : values_) one.values.push_back(compared(region, tag));
-    if (everywhere) one.functions = compare_functions(region, options_.alpha);
+    if (everywhere) {
+      one.functions = compare_functions(region, options_.alpha);
+      one.own_functions = compare_functions(region, options_.alpha, FunctionScope::kOwn);
+    }
     chains_.add(region, one);
     list.push_back(std::move(one));
     if (!everywhere) return;
-    if (by_runs_) test_functions_by_runs(region, list.back());
+    if (by_runs_) {
+      test_functions_by_runs(region, FunctionScope::kAll, list.back().functions);
+      test_functions_by_runs(region, FunctionScope::kOwn, list.back().own_functions);
+    }
     for (std::size_t v = 0; v < values_.size(); ++v) {
       ComparedValue& value = list.back().values[v];
       for (std::size_t side = 1; side < sides_.size(); ++side) {
@@ -340,6 +361,26 @@ class Comparer {
         if (groups) hypotheses_[side].push_back({&change, std::move(*groups)});
       }
     }
+  }
+
+  /// A program without ranges has one instance, which is the whole run: each of its values is
+  /// compared once.
+  void drop_repetitions(std::vector<MatchedRegion>& matched) {
+    const auto is_range = [](const MatchedRegion& region) { return model::is_range(region); };
+    const auto program = std::ranges::find_if(matched, is_range);
+    if (program == matched.end() || std::ranges::count_if(matched, is_range) != 1) return;
+    const auto repeats = [&](const ComparedValue& value, const std::string& tag) {
+      return !model::is_known(value) || value.values == compared(*program, tag).values;
+    };
+    std::erase_if(matched, [&](const MatchedRegion& region) {
+      return region.is_whole_run && std::ranges::all_of(values_, [&](const std::string& tag) {
+               return repeats(compared(region, tag), tag);
+             });
+    });
+    const bool was_chosen = !options_.values.empty();
+    if (was_chosen || std::ranges::find(values_, kWall) == values_.end()) return;
+    if (repeats(compared(*program, std::string(kFastest)), std::string(kWall)))
+      std::erase(values_, kFastest);
   }
 
   [[nodiscard]] bool has_chosen_value_on_all_sides(const MatchedRegion& region) const {
@@ -549,16 +590,19 @@ class Comparer {
   }
 
   /// What single runs leave to sampling alone is tested from run to run.
-  void test_functions_by_runs(const MatchedRegion& region, ComparedRegion& compared) {
-    for (ComparedFunction& function : compared.functions) {
+  void test_functions_by_runs(const MatchedRegion& region, FunctionScope scope,
+                              std::vector<ComparedFunction>& functions) {
+    auto& hypotheses =
+        scope == FunctionScope::kOwn ? own_function_hypotheses_ : function_hypotheses_;
+    for (ComparedFunction& function : functions) {
       for (std::size_t side = 1; side < sides_.size(); ++side) {
         Change& change = function.self.changes[side - 1];
         if (!function.self.values[0] || !function.self.values[side]) continue;
         change.standing = Standing::kUntested;
         change.low = change.high = change.p = std::nullopt;
         change.confidence = 0;
-        auto groups = function_by_runs(region, function.name, side, change.why);
-        if (groups) function_hypotheses_[side].push_back({&change, std::move(*groups)});
+        auto groups = function_by_runs(region, function.name, scope, side, change.why);
+        if (groups) hypotheses[side].push_back({&change, std::move(*groups)});
       }
     }
   }
@@ -622,7 +666,8 @@ class Comparer {
   Comparison out_;
   ChainSides chains_;
   std::vector<std::string> values_;
-  std::vector<std::vector<Hypothesis>> hypotheses_, kernel_hypotheses_, function_hypotheses_;
+  std::vector<std::vector<Hypothesis>> hypotheses_, kernel_hypotheses_, function_hypotheses_,
+      own_function_hypotheses_;
   bool by_runs_ = false, partial_ = false, common_kernel_ = false;
 };
 

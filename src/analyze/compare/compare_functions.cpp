@@ -15,23 +15,38 @@ using model::DigestFunction;
 using model::DigestRegion;
 using model::is_significant;
 
+/// Null where the run does not have them.
+const std::vector<DigestFunction>* functions_of(const DigestRegion& run, FunctionScope scope) {
+  if (scope == FunctionScope::kAll) return &run.functions;
+  return run.own_functions ? &*run.own_functions : nullptr;
+}
+
 }  // namespace
 
-FunctionSide put_together(const std::vector<const DigestRegion*>& runs) {
+double FunctionSide::self_ns(const std::string& label) const {
+  const auto found = functions.find(label);
+  return found == functions.end() ? 0 : found->second.self_ns;
+}
+
+FunctionSide put_together(const std::vector<const DigestRegion*>& runs, FunctionScope scope) {
   FunctionSide side;
   for (const DigestRegion* run : runs) {
     if (run == nullptr || run->cpu_interval_ns <= 0) continue;
     const auto wall = run->values.find("wall_ns.inclusive");
     if (wall == run->values.end() || run->occurrences <= 0) continue;
+    const std::vector<DigestFunction>* functions = functions_of(*run, scope);
+    if (functions == nullptr) return {};
     side.occurrences += static_cast<double>(run->occurrences);
     side.wall_ns += wall->second;
     side.interval_ns = std::max(side.interval_ns, run->cpu_interval_ns);
-    side.all_listed = side.all_listed && run->functions.size() < model::kMostFunctions;
-    for (const DigestFunction& function : run->functions) {
-      auto& into = side.self_ns[function_label(
-          function.name, function.python ? function.file : function.module, function.python)];
-      into.first += function.self_ns;
-      into.second = function.python;
+    side.all_listed = side.all_listed && functions->size() < model::kMostFunctions;
+    for (const DigestFunction& function : *functions) {
+      const std::string& path = function.python ? function.file : function.module;
+      FunctionSide::Function& sum =
+          side.functions[function_label(function.name, path, function.python)];
+      sum.self_ns += function.self_ns;
+      sum.python = function.python;
+      if (scope == FunctionScope::kOwn) sum.place = {function.name, function.file, function.line};
     }
   }
   return side;
@@ -41,8 +56,7 @@ namespace {
 
 bool can_be_tested(const std::string& name, const std::vector<FunctionSide>& sides) {
   return std::ranges::any_of(sides, [&](const FunctionSide& side) {
-    const auto found = side.self_ns.find(name);
-    return found != side.self_ns.end() && found->second.first >= kFewestSamples * side.interval_ns;
+    return side.functions.contains(name) && side.self_ns(name) >= kFewestSamples * side.interval_ns;
   });
 }
 
@@ -77,13 +91,55 @@ model::Standing standing_of(const model::Change& change, double alpha) {
   return change.difference > 0 ? model::Standing::kMore : model::Standing::kLess;
 }
 
-std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, double alpha) {
+namespace {
+
+/// Time of a function per instance, as samples estimate it.
+struct SampledTime {
+  double ns = 0, deviation_ns = 0;
+};
+
+/// `tests`: how many are made together.
+model::Change sampled_change(const SampledTime& before, const SampledTime& after,
+                             std::ptrdiff_t tests) {
+  model::Change change;
+  change.difference = after.ns - before.ns;
+  const double error_ns = std::hypot(before.deviation_ns, after.deviation_ns);
+  const double p = std::erfc(std::abs(change.difference) / error_ns / std::sqrt(2.0));
+  change.p = std::min(1.0, p * static_cast<double>(tests));
+  if (before.ns > 0) change.ratio = after.ns / before.ns;
+  if (before.ns > 0 && after.ns > 0) {
+    const double spread =
+        1.96 * std::hypot(before.deviation_ns / before.ns, after.deviation_ns / after.ns);
+    change.low = *change.ratio * std::exp(-spread);
+    change.high = *change.ratio * std::exp(spread);
+    change.confidence = 0.95;
+  }
+  return change;
+}
+
+model::ComparedValue without_values(FunctionScope scope) {
+  model::ComparedValue value;
+  value.tag = "self_ns";
+  value.title = "self";
+  if (scope == FunctionScope::kOwn) {
+    value.tag = "cpu_ns";
+    value.title = "CPU";
+  }
+  value.unit = "ns";
+  value.per_occurrence = true;
+  return value;
+}
+
+}  // namespace
+
+std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, double alpha,
+                                                FunctionScope scope) {
   std::vector<FunctionSide> sides;
-  std::map<std::string, bool> names;
+  std::map<std::string, FunctionSide::Function> names;  ///< as the last side has them
   for (const auto& runs : region.of) {
-    sides.push_back(put_together(runs));
+    sides.push_back(put_together(runs, scope));
     if (!(sides.back().wall_ns > 0)) return {};
-    for (const auto& [name, self] : sides.back().self_ns) names.emplace(name, self.second);
+    for (const auto& [name, function] : sides.back().functions) names[name] = function;
   }
   // Bonferroni over those that can be: a hundred functions of one sample each hide no change of a
   // large one.
@@ -91,20 +147,17 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
   const std::ptrdiff_t tested =
       std::max<std::ptrdiff_t>(1, std::ranges::count_if(names, is_tested));
   std::vector<ComparedFunction> out;
-  for (const auto& [name, python] : names) {
+  for (const auto& [name, function] : names) {
     const std::ptrdiff_t tests = can_be_tested(name, sides) ? tested : std::ssize(names);
     ComparedFunction one;
     one.name = name;
-    one.python = python;
-    one.self.tag = "self_ns";
-    one.self.title = "self";
-    one.self.unit = "ns";
-    one.self.per_occurrence = true;
+    one.python = function.python;
+    one.place = function.place;
+    one.self = without_values(scope);
     std::vector<double> deviations;
     for (const FunctionSide& side : sides) {
-      const auto found = side.self_ns.find(name);
-      const bool known = found != side.self_ns.end() || side.all_listed;
-      const double self = found == side.self_ns.end() ? 0 : found->second.first;
+      const bool known = side.functions.contains(name) || side.all_listed;
+      const double self = side.self_ns(name);
       one.share.push_back(known ? std::optional(self / side.wall_ns) : std::nullopt);
       one.self.values.push_back(known ? std::optional(self / side.occurrences) : std::nullopt);
       deviations.push_back(sampling_error(self, side));
@@ -115,18 +168,9 @@ std::vector<ComparedFunction> compare_functions(const MatchedRegion& region, dou
         change.why = "not among the largest functions of both sides";
         continue;
       }
-      const double before = *one.self.values[0], after = *one.self.values[s];
-      const double error = std::hypot(deviations[0], deviations[s]);
-      change.difference = after - before;
-      const double p = std::erfc(std::abs(change.difference) / error / std::sqrt(2.0));
-      change.p = std::min(1.0, p * static_cast<double>(tests));
-      if (before > 0) change.ratio = after / before;
-      if (before > 0 && after > 0) {
-        const double spread = 1.96 * std::hypot(deviations[0] / before, deviations[s] / after);
-        change.low = *change.ratio * std::exp(-spread);
-        change.high = *change.ratio * std::exp(spread);
-        change.confidence = 0.95;
-      }
+      const SampledTime before{*one.self.values[0], deviations[0]};
+      const SampledTime after{*one.self.values[s], deviations[s]};
+      change = sampled_change(before, after, tests);
       change.standing = standing_of(change, alpha);
     }
     out.push_back(std::move(one));

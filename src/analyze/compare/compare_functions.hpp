@@ -8,12 +8,13 @@
 // analyze/compare/series/function_by_runs.hpp.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "analyze/names/matching.hpp"
+#include "model/code_place.hpp"
 #include "model/comparison.hpp"
 
 namespace rangescope::analyze {
@@ -23,13 +24,25 @@ namespace rangescope::analyze {
 [[nodiscard]] std::string function_label(const std::string& name, const std::string& path,
                                          bool python);
 
+/// Which functions are compared: all by their own time, or those of the program's own files, with
+/// the libraries that they call.
+enum class FunctionScope : std::uint8_t { kAll, kOwn };
+
 /// A region's functions in all runs of one side put together.
 struct FunctionSide {
-  double occurrences = 0, wall_ns = 0, interval_ns = 0;
+  struct Function {
+    double self_ns = 0;
+    bool python = false;
+    model::CodePlace place;  ///< of kOwn
+  };
+  double occurrences = 0, wall_ns = 0, interval_ns = 0;  ///< 0 where the functions are unknown
   bool all_listed = true;
-  std::map<std::string, std::pair<double, bool>> self_ns;  ///< by label; is it Python's?
+  std::map<std::string, Function> functions;  ///< by label
+  /// 0 where it is not listed.
+  [[nodiscard]] double self_ns(const std::string& label) const;
 };
-[[nodiscard]] FunctionSide put_together(const std::vector<const model::DigestRegion*>& runs);
+[[nodiscard]] FunctionSide put_together(const std::vector<const model::DigestRegion*>& runs,
+                                        FunctionScope scope);
 
 /// Samples of a function on some side without which a change of it could not be significant.
 inline constexpr double kFewestSamples = 10;
@@ -44,8 +57,8 @@ inline constexpr double kLeastFunctionShare = 0.01;
 /// At most model::kMostFunctions, what changed most first. Empty where a side did not sample the
 /// CPU. A function that a side does not list is 0 there, and absent where that side lists no more
 /// than the largest.
-[[nodiscard]] std::vector<model::ComparedFunction> compare_functions(const MatchedRegion& region,
-                                                                     double alpha);
+[[nodiscard]] std::vector<model::ComparedFunction> compare_functions(
+    const MatchedRegion& region, double alpha, FunctionScope scope = FunctionScope::kAll);
 
 /// Significant changes first, then the largest.
 void sort_functions(std::vector<model::ComparedFunction>& functions);

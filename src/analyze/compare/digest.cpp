@@ -16,11 +16,12 @@ std::optional<double> peak_memory_bytes(const model::Report& report) {
   return std::ranges::max(report.memory, {}, &model::DeviceMemory::peak_bytes).peak_bytes;
 }
 
-std::vector<model::DigestFunction> functions_of(const model::CpuWork& cpu) {
+std::vector<model::DigestFunction> digest_functions(
+    const std::vector<model::CpuFunction>& functions) {
   std::vector<model::DigestFunction> out;
-  for (const model::CpuFunction& function : cpu.functions)
-    out.push_back(
-        {function.name, function.file, function.module, function.python, function.self_ns});
+  for (const model::CpuFunction& function : functions)
+    out.push_back({function.name, function.file, function.module, function.python, function.self_ns,
+                   function.line});
   return out;
 }
 
@@ -39,7 +40,8 @@ void add_run_rows(const model::Report& report, model::Digest& out) {
   outside.busy_ns = busy_of(report.unattributed);
   if (report.cpu_outside) {
     outside.cpu_interval_ns = report.cpu_outside->interval_ns;
-    outside.functions = functions_of(*report.cpu_outside);
+    outside.functions = digest_functions(report.cpu_outside->functions);
+    outside.own_functions = digest_functions(report.cpu_outside->own_functions);
   }
   model::add_run_rows(std::move(whole_run), std::move(outside), out);
 }
@@ -81,7 +83,8 @@ model::Digest digest(const model::Report& report, const model::Session* session)
     }
     if (region.cpu) {
       one.cpu_interval_ns = region.cpu->interval_ns;
-      one.functions = functions_of(*region.cpu);
+      one.functions = digest_functions(region.cpu->functions);
+      one.own_functions = digest_functions(region.cpu->own_functions);
       if (session != nullptr) one.chains = frames.chains(*session, region.cpu->stacks);
     }
     for (const model::OccurrenceSample& sample : region.samples) {

@@ -104,6 +104,10 @@ bool is_small_function(const model::ComparedFunction& function) {
   return std::ranges::all_of(function.share, is_small_share);
 }
 
+bool grew(const model::ComparedFunction& function) {
+  return function.self.changes[0].standing == Standing::kMore && !is_small_function(function);
+}
+
 /// Where GPUs were used they are the machine; else its CPU is.
 base::Result<void> check_machine(const model::Comparison& comparison) {
   const bool has_gpus =
@@ -172,13 +176,16 @@ std::vector<model::GateCheck> checks_of(const model::Comparison& comparison, dou
       check.region = r;
       check.value = v;
     }
-    for (std::size_t f = 0; f < region.functions.size(); ++f) {
-      const model::ComparedValue& self = region.functions[f].self;
-      if (self.changes[0].standing != Standing::kMore || is_small_function(region.functions[f]))
-        continue;
-      model::GateCheck& check = checks.emplace_back(checked(self, by_runs, limit, runs));
+    // The program's own functions include the time of the libraries that they call.
+    const bool is_own = std::ranges::any_of(region.own_functions, grew);
+    const auto& functions = is_own ? region.own_functions : region.functions;
+    for (std::size_t f = 0; f < functions.size(); ++f) {
+      if (!grew(functions[f])) continue;
+      model::GateCheck& check =
+          checks.emplace_back(checked(functions[f].self, by_runs, limit, runs));
       check.region = r;
       check.function = f;
+      check.is_own_function = is_own;
     }
   }
   return checks;

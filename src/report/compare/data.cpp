@@ -71,10 +71,14 @@ void write_compared_region(JsonWriter& json, const model::ComparedRegion& region
     json.close();
   }
   json.close();
-  if (!region.functions.empty()) {
-    json.objects("functions", region.functions, [&](const model::ComparedFunction& function) {
+  for (const auto& [list, functions] :
+       {std::pair{"own_functions", &region.own_functions}, {"functions", &region.functions}}) {
+    if (functions->empty()) continue;
+    json.objects(list, *functions, [&](const model::ComparedFunction& function) {
       json.fields("name", function.name, "python", function.python, "share", function.share);
-      json.open_object("self_ns");
+      if (function.place.known())
+        json.fields("file", or_null(function.place.file), "line", or_null(function.place.line));
+      json.open_object(function.self.tag);
       write_value_fields(json, function.self);
       json.close();
     });
@@ -144,10 +148,13 @@ void write_comparison_csv(const model::Comparison& comparison, const Style&, Sin
         if (!model::is_compared(region, value)) continue;
         write_value_rows({kind, path, region.domain, region.occurrences}, value, comparison, sink);
       }
-      for (const model::ComparedFunction& function : region.functions) {
-        const CsvSubject subject{"function", path + " > " + function.name, region.domain,
-                                 region.occurrences};
-        write_value_rows(subject, function.self, comparison, sink);
+      for (const auto& [subject_kind, functions] :
+           {std::pair{"own_function", &region.own_functions}, {"function", &region.functions}}) {
+        for (const model::ComparedFunction& function : *functions) {
+          const CsvSubject subject{subject_kind, path + " > " + function.name, region.domain,
+                                   region.occurrences};
+          write_value_rows(subject, function.self, comparison, sink);
+        }
       }
     }
   }
@@ -182,7 +189,8 @@ void write_gate_json(const model::Gate& gate, const Style&, Sink& sink) {
     json.fields("verdict", model::gate_verdict_name(check.verdict), "path",
                 model::path_text(region.domain, region.path), "kind", kind_name(region.kind),
                 "metric", value_of(gate, check).tag, "hidden", check.hidden);
-    if (check.function) json.field("function", region.functions[*check.function].name);
+    if (const model::ComparedFunction* function = model::function_of(gate, check))
+      json.field("function", function->name);
     if (check.runs_to_decide) json.field("runs_to_decide", check.runs_to_decide);
     json.field("text", check.text);
   });

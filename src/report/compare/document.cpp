@@ -24,8 +24,10 @@ using model::GateCheck;
 using model::GateVerdict;
 using model::Standing;
 
-bool has_significant_change(const model::ComparedFunction& function) {
-  return std::ranges::any_of(function.self.changes, model::is_significant);
+/// The functions that changed most come first.
+bool has_significant_change(const std::vector<model::ComparedFunction>& functions) {
+  return !functions.empty() &&
+         std::ranges::any_of(functions.front().self.changes, model::is_significant);
 }
 
 }  // namespace
@@ -35,7 +37,8 @@ const ComparedRegion* functions_shown(const Comparison& comparison, const std::s
   for (const ComparedRegion& region : comparison.regions) {
     if (region.functions.empty()) continue;
     if (cpu.empty()) {
-      if (has_significant_change(region.functions.front())) return &region;
+      if (has_significant_change(region.own_functions)) return &region;
+      if (has_significant_change(region.functions)) return &region;
       continue;
     }
     if (model::path_text("", region.path) == cpu) return &region;
@@ -324,13 +327,21 @@ void add_functions(Document& page, const Comparison& comparison, const std::stri
   constexpr std::size_t kDefaultFunctions = 10;
   const ComparedRegion* region = functions_shown(comparison, cpu);
   if (region == nullptr) return;
-  std::vector<ComparedRow> rows;
-  for (const model::ComparedFunction& function : region->functions) {
-    if (cpu.empty() && rows.size() == kDefaultFunctions) break;
-    rows.push_back({function.name, shares_text(function.share), &function.self});
-  }
-  page.begin("functions of " + region_label(*region) + ", self time per instance", false)
-      .add(comparison_grid(comparison, "function", "of wall time", rows));
+  const auto add = [&](const std::vector<model::ComparedFunction>& functions,
+                       const std::string& heading) {
+    std::vector<ComparedRow> rows;
+    for (const model::ComparedFunction& function : functions) {
+      if (cpu.empty() && rows.size() == kDefaultFunctions) break;
+      rows.push_back(
+          {compared_function_text(function), shares_text(function.share), &function.self});
+    }
+    if (rows.empty()) return;
+    page.begin(heading, false).add(comparison_grid(comparison, "function", "of wall time", rows));
+  };
+  const std::string label = region_label(*region);
+  add(region->own_functions,
+      "own functions of " + label + ", CPU time per instance with the libraries that they call");
+  add(region->functions, "functions of " + label + ", self time per instance");
 }
 
 void add_compared_kernels(Document& page, const Comparison& comparison, std::size_t top) {
@@ -376,6 +387,20 @@ Document comparison_document(const Comparison& comparison, const Style& style) {
   return page;
 }
 
+namespace {
+
+/// "dedup (quad.py:2) takes ... instead of ...": the program's own function that grew most of those
+/// that regressed; "" if none did.
+std::string regressed_own_function(const model::Gate& gate) {
+  for (const GateCheck& check : gate.checks) {
+    if (check.verdict != GateVerdict::kRegressed || !check.is_own_function) continue;
+    return own_function_change(*model::function_of(gate, check), region_of(gate, check), 1);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string gate_headline(const model::Gate& gate) {
   const std::string limit = fmt::format("{:g} %", gate.max_regression * 100);
   const std::size_t regressed = count_checks(gate, GateVerdict::kRegressed);
@@ -385,6 +410,8 @@ std::string gate_headline(const model::Gate& gate) {
   if (regressed > 0) {
     const std::string values = base::counted(gate.checks.size(), "value");
     text += fmt::format("{} of {} regressed (limit {})", regressed, values, limit);
+    const std::string function = regressed_own_function(gate);
+    if (!function.empty()) text += ": " + function;
   } else {
     const std::string values = base::counted(gate.checks.size() - undecided, "value");
     text += fmt::format("no regression in {} (limit {})", values, limit);
@@ -405,8 +432,9 @@ std::string gate_headline(const model::Gate& gate) {
 std::string gate_label(const model::Gate& gate, const GateCheck& check) {
   const model::ComparedRegion& region = region_of(gate, check);
   const std::string label = region_label(region);
-  if (!check.function) return label;
-  return base::printable(region.functions[*check.function].name) + " in " + label;
+  const model::ComparedFunction* function = model::function_of(gate, check);
+  if (function == nullptr) return label;
+  return compared_function_text(*function) + " in " + label;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "model/program.hpp"
 #include "report/compare/document.hpp"
 
 namespace rangescope::report {
@@ -24,6 +25,37 @@ using model::Standing;
 /// "+0x5dcc20" has no name: of a file without symbols, which an interpreter often is.
 bool is_program_function(const ComparedFunction& function) {
   return !function.name.ends_with(']') && function.name.find("+0x") == std::string::npos;
+}
+
+/// The program's own function that changed most.
+struct OwnFunctionChange {
+  const ComparedRegion* region = nullptr;  ///< null without a significant change
+  std::size_t side = 0;
+  std::string text;  ///< without the region
+};
+
+/// In `preferred`, if one of its functions changed significantly; else in the first such region.
+OwnFunctionChange own_function_change_in(const Comparison& comparison,
+                                         const ComparedRegion* preferred) {
+  OwnFunctionChange first;
+  for (const ComparedRegion& region : comparison.regions) {
+    if (region.own_functions.empty()) continue;
+    const ComparedFunction& function = region.own_functions.front();
+    const auto change = std::ranges::find_if(function.self.changes, model::is_significant);
+    if (change == function.self.changes.end()) continue;
+    if (first.region != nullptr && &region != preferred) continue;
+    first.region = &region;
+    first.side = static_cast<std::size_t>(change - function.self.changes.begin()) + 1;
+    first.text = own_function_change(function, region, first.side);
+  }
+  return first;
+}
+
+/// "dedup (quad.py:2) takes 412.7 ms of CPU time instead of 10.19 ms (+3950 %) in decode."
+std::string own_function_sentence(const Comparison& comparison, const OwnFunctionChange& own) {
+  std::string text;
+  if (comparison.sides.size() > 2) text = side_letter(own.side) + ": ";
+  return text + own.text + " in " + region_label(*own.region) + ".";
 }
 
 /// "encode in step is slower: its own CPU time from 326.2 ms to 461.2 ms per instance (+41.4 %).",
@@ -127,6 +159,10 @@ struct ChangesOfRegions {
   const ComparedValue* value = nullptr;
   std::size_t side = 0;
   std::map<Standing, std::size_t> counts;
+  [[nodiscard]] std::size_t count(Standing standing) const {
+    const auto found = counts.find(standing);
+    return found == counts.end() ? 0 : found->second;
+  }
 };
 
 ChangesOfRegions changes_of_regions(const Comparison& comparison) {
@@ -163,23 +199,32 @@ std::string no_change_sentence(std::size_t regions, std::size_t noise, std::size
   return text;
 }
 
-/// What changed in one or two sentences: the largest significant change of a region and the number
-/// of others, or that there is none.
-std::string regions_sentence(const Comparison& comparison) {
-  ChangesOfRegions changes = changes_of_regions(comparison);
-  const std::size_t noise = changes.counts[Standing::kNoise];
-  const std::size_t rose = changes.counts[Standing::kMore];
-  const std::size_t fell = changes.counts[Standing::kLess];
+/// A program without ranges has one instance: its median is the wall time.
+std::string value_name(const ComparedRegion& region, const ComparedValue& value) {
+  const bool is_program = region.path == std::vector<std::string>{std::string(model::kProgram)};
+  if (is_program && value.tag == "wall_ns.median") return "wall time";
+  return base::printable(value.tag);
+}
+
+/// What changed in one or two sentences: the largest significant change of a region, with the
+/// program's own function that changed in it, and the number of other changes, or that there is
+/// none.
+std::string regions_sentence(const Comparison& comparison, const ChangesOfRegions& changes,
+                             const OwnFunctionChange& own) {
+  const std::size_t noise = changes.count(Standing::kNoise);
+  const std::size_t rose = changes.count(Standing::kMore);
+  const std::size_t fell = changes.count(Standing::kLess);
   if (changes.region == nullptr)
-    return no_change_sentence(comparison.regions.size(), noise,
-                              changes.counts[Standing::kUntested]);
+    return no_change_sentence(comparison.regions.size(), noise, changes.count(Standing::kUntested));
   const ComparedValue& value = *changes.value;
   const std::size_t side = changes.side;
   std::string text;
   if (comparison.sides.size() > 2) text = side_letter(side) + ": ";
-  text += fmt::format("{} is {}: {} from {} to {} ({}).", region_label(*changes.region),
-                      standing_text(value, side), base::printable(value.tag), side_value(value, 0),
-                      side_value(value, side), change_text(value, side));
+  text += fmt::format("{} is {}: {} from {} to {} ({})", region_label(*changes.region),
+                      standing_text(value, side), value_name(*changes.region, value),
+                      side_value(value, 0), side_value(value, side), change_text(value, side));
+  if (own.region == changes.region && own.side == side) text += "; " + own.text;
+  text += ".";
   if (rose + fell == 1) return text + " No other change is statistically significant.";
   text +=
       fmt::format(" In all, {} rose and {} fell significantly; {} did not change significantly.",
@@ -201,12 +246,22 @@ Standing headline_standing(const Comparison& comparison) {
 }
 
 std::string comparison_headline(const Comparison& comparison) {
+  const ChangesOfRegions changes = changes_of_regions(comparison);
+  const OwnFunctionChange own = own_function_change_in(comparison, changes.region);
   std::vector<std::string> sentences;
+  bool names_own_function = false;
   if (comparison.in_turns) sentences.push_back(turns_sentence(comparison));
-  if (sentences.empty() || sentences.front().empty()) sentences = {regions_sentence(comparison)};
-  for (const std::string& sentence : {function_sentence(comparison), kernel_sentence(comparison)}) {
-    if (!sentence.empty()) sentences.push_back(sentence);
+  if (sentences.empty() || sentences.front().empty()) {
+    sentences = {regions_sentence(comparison, changes, own)};
+    names_own_function =
+        own.region != nullptr && own.region == changes.region && own.side == changes.side;
   }
+  if (own.region == nullptr)
+    sentences.push_back(function_sentence(comparison));
+  else if (!names_own_function)
+    sentences.push_back(own_function_sentence(comparison, own));
+  sentences.push_back(kernel_sentence(comparison));
+  std::erase(sentences, "");
   return base::join(sentences, " ");
 }
 

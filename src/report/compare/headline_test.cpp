@@ -57,6 +57,27 @@ TEST(Headline, NamesAFunctionThatHasAName) {
   EXPECT_EQ(headline.find("memcpy"), std::string::npos) << headline;
 }
 
+TEST(Headline, TheFirstSentenceNamesTheProgramsOwnFunction) {
+  const auto with_function = [](ComparedRegion region, double count) {
+    region.occurrences = {count, count};
+    model::ComparedFunction& dedup = region.own_functions.emplace_back();
+    dedup.name = "dedup (quad.py)";
+    dedup.place = {"dedup", "/home/u/quad.py", 2};
+    dedup.self = value("cpu_ns", 100e6, 381e6, 3.7, 3.9, Standing::kMore);
+    return region;
+  };
+  const auto wall = value("wall_ns.median", 600e6, 880e6, 1.4, 1.5, Standing::kMore);
+  EXPECT_EQ(comparison_headline(two_sides({with_function(region({"program"}, wall), 1)})),
+            "program is slower: wall time from 600.0 ms to 880.0 ms (+46.7 %); dedup (quad.py:2) "
+            "takes 381.0 ms of CPU time instead of 100.0 ms (+281 %). No other change is "
+            "statistically significant.");
+  const auto same = value("wall_ns.median", 600e6, 606e6, 0.98, 1.03, Standing::kNoise);
+  EXPECT_EQ(comparison_headline(two_sides({with_function(region({"step"}, same), 8)})),
+            "No statistically significant change of a range: 1 value in 1 region. dedup "
+            "(quad.py:2) takes 381.0 ms of CPU time per instance instead of 100.0 ms (+281 %) in "
+            "step.");
+}
+
 TEST(Headline, NamesAKernelWhereNoRangeChanged) {
   Comparison comparison = two_sides(
       {region({"decode"}, value("wall_ns.median", 1e6, 1.01e6, 0.98, 1.03, Standing::kNoise))});

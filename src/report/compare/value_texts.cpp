@@ -45,6 +45,27 @@ std::string side_value(const ComparedValue& value, std::size_t side) {
   return value.values[side] ? compared_number(*value.values[side], value.unit) : "-";
 }
 
+std::string compared_function_text(const model::ComparedFunction& function) {
+  if (!function.place.known()) return base::printable(function.name);
+  return base::printable(model::place_text(function.place));
+}
+
+std::string own_function_change(const model::ComparedFunction& function,
+                                const model::ComparedRegion& region, std::size_t side) {
+  const ComparedValue& cpu = function.self;
+  std::string text = compared_function_text(function) + " takes ";
+  if (cpu.values[side] == 0)
+    text += "no CPU time";
+  else
+    text += side_value(cpu, side) + " of CPU time";
+  const bool is_one_instance =
+      std::ranges::count(region.occurrences, 1.0) == std::ssize(region.occurrences);
+  if (!is_one_instance) text += " per instance";
+  text += " instead of ";
+  if (cpu.values[0] == 0) return text + "none";
+  return text + side_value(cpu, 0) + " (" + change_text(cpu, side) + ")";
+}
+
 std::string counts_text(const std::vector<std::optional<double>>& counts) {
   const auto text_of_count = [](const std::optional<double>& count) {
     return count ? compared_number(*count, "count") : std::string("-");

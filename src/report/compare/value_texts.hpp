@@ -27,6 +27,13 @@ namespace rangescope::report {
 [[nodiscard]] std::string interval_text(const model::Change& change);
 /// "slower", "faster" for times, else "more", "less"; "noise", "same"; "new", "gone"; "untested".
 [[nodiscard]] std::string standing_text(const model::ComparedValue& value, std::size_t side);
+/// "dedup (quad.py:2)", "memcpy [libc.so.6]"
+[[nodiscard]] std::string compared_function_text(const model::ComparedFunction& function);
+/// "dedup (quad.py:2) takes 412.7 ms of CPU time instead of 10.19 ms (+3950 %)", of one of the
+/// program's own functions; "per instance" where the region has several.
+[[nodiscard]] std::string own_function_change(const model::ComparedFunction& function,
+                                              const model::ComparedRegion& region,
+                                              std::size_t side);
 /// "0.004", "< 0.001"
 [[nodiscard]] std::string p_text(const model::Change& change);
 

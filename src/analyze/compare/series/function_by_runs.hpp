@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "analyze/compare/compare_functions.hpp"
 #include "analyze/names/matching.hpp"
 #include "analyze/statistics/permutation.hpp"
 
@@ -14,7 +15,8 @@ namespace rangescope::analyze {
 /// the reason, where the function takes less than 1 % of the region's wall time or ten samples on
 /// both sides, or where a run lists no more than its largest functions and not this one.
 [[nodiscard]] std::optional<TwoGroups> function_by_runs(const MatchedRegion& region,
-                                                        const std::string& name, std::size_t side,
+                                                        const std::string& name,
+                                                        FunctionScope scope, std::size_t side,
                                                         std::string& why);
 
 }  // namespace rangescope::analyze

@@ -126,5 +126,66 @@ TEST(FunctionsByRuns, TheGateFailsASlowerFunctionOfAnUnchangedRange) {
             GateVerdict::kPassed);
 }
 
+/// Five runs of a program without ranges, in which `dedup` of quad.py takes so much CPU time,
+/// nearly all of it in the interpreter's library.
+Side runs_of_program(const std::string& label, const std::vector<double>& dedup_ns) {
+  Side side{label, {}};
+  for (const double cpu_ns : dedup_ns) {
+    Digest& run = side.runs.emplace_back();
+    run.run.duration_ns = 500e6 + cpu_ns;
+    DigestRegion program;
+    program.path = {"program"};
+    program.occurrences = 1;
+    for (const char* tag : {"wall_ns.inclusive", "wall_ns.median", "wall_ns.min"})
+      program.values[tag] = run.run.duration_ns;
+    program.cpu_interval_ns = 1e6;
+    program.functions = {{"list_contains", "", "/usr/lib/libpython3.11.so", false, cpu_ns},
+                         {"dedup", "/home/u/quad.py", "", true, 1e6}};
+    program.own_functions = {{{"dedup", "/home/u/quad.py", "", true, cpu_ns + 1e6, 2},
+                              {"load", "/home/u/quad.py", "", true, 50e6, 9}}};
+    run.regions = {program};
+    model::RunNumbers whole_run;
+    whole_run.wall_ns = run.run.duration_ns;
+    model::add_run_rows(std::move(whole_run), {}, run);
+  }
+  return side;
+}
+
+TEST(FunctionsByRuns, TheProgramsOwnFunctionGrewWithTheLibrariesThatItCalls) {
+  const Side before = runs_of_program("a", {100e6, 102e6, 101e6, 99e6, 100e6});
+  const Side after = runs_of_program("b", {380e6, 382e6, 381e6, 379e6, 380e6});
+  auto comparison = compare(std::vector<Side>{before, after});
+  ASSERT_TRUE(comparison);
+  // One program is one row with one value: its wall time.
+  ASSERT_EQ(comparison->regions.size(), 1u);
+  const model::ComparedRegion& program = comparison->regions.front();
+  ASSERT_EQ(program.values.size(), 1u);
+  EXPECT_EQ(program.values.front().tag, "wall_ns.median");
+  ASSERT_EQ(program.own_functions.size(), 2u);
+  const model::ComparedFunction& dedup = program.own_functions.front();
+  EXPECT_EQ(dedup.place, (model::CodePlace{"dedup", "/home/u/quad.py", 2}));
+  EXPECT_EQ(dedup.self.changes[0].standing, Standing::kMore);
+  EXPECT_NEAR(*dedup.self.changes[0].ratio, 381.0 / 101, 0.02);
+  EXPECT_EQ(program.own_functions[1].self.changes[0].standing, Standing::kNoise);
+
+  const auto judged = gate(std::move(*comparison), {.max_regression = 0.05}, false);
+  ASSERT_TRUE(judged);
+  EXPECT_EQ(judged->verdict, GateVerdict::kRegressed);
+  std::vector<std::string> regressed;
+  for (const model::GateCheck& check : judged->checks)
+    if (const auto* function = function_of(*judged, check)) regressed.push_back(function->name);
+  EXPECT_EQ(regressed, (std::vector<std::string>{"dedup (quad.py)"}));
+}
+
+TEST(FunctionsByRuns, OwnFunctionsThatASideDoesNotKnowAreNotCompared) {
+  Side before = runs_of_program("a", {100e6, 102e6, 101e6, 99e6, 100e6});
+  for (Digest& run : before.runs) run.regions.front().own_functions.reset();
+  const Side after = runs_of_program("b", {380e6, 382e6, 381e6, 379e6, 380e6});
+  const auto comparison = compare(std::vector<Side>{before, after});
+  ASSERT_TRUE(comparison);
+  EXPECT_TRUE(comparison->regions.front().own_functions.empty());
+  EXPECT_FALSE(comparison->regions.front().functions.empty());
+}
+
 }  // namespace sequence_test
 }  // namespace rangescope::analyze
