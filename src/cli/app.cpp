@@ -17,6 +17,7 @@
 #include "base/progress.hpp"
 #include "base/removed.hpp"
 #include "base/text.hpp"
+#include "cli/peers.hpp"
 #include "cli/version.hpp"
 #include "config/metric_groups.hpp"
 #include "config/override.hpp"
@@ -83,16 +84,6 @@ std::size_t program_begin(const CLI::App& app, std::string_view command,
     if (option != nullptr && option->get_items_expected_max() > 0) ++i;
   }
   return words.size();
-}
-
-/// What an option of another tool is called here; "" of one that is in no row.
-std::string hint_for_peers_option(const CLI::App& app, std::string_view option) {
-  for (const auto& [what, name, hint, needed] : base::rows<4>(rangescope_app)) {
-    if (what != "peer" || name != option) continue;
-    const bool declared = app.get_option_no_throw(std::string(needed)) != nullptr;
-    if (needed.empty() || declared) return std::string(hint);
-  }
-  return {};
 }
 
 /// A command line in two: rangescope's words, and the program with its arguments.
@@ -261,17 +252,13 @@ HelpCommand page_of(const Subcommand& command, const CLI::App& app) {
   return word == page.words.end() ? page : word_of(page, *word);
 }
 
-base::Error unknown_command(const std::string& name) {
+base::Error unknown_command(const std::string& name, const Words& words) {
   std::vector<std::string> known;
   for (const auto& command : subcommands()) known.emplace_back(command->name());
   base::Error error{
       base::Code::kUsage, "there is no command '" + base::printable(name) + "'", {}, {}};
-  error.hint = base::removal_hint("rangescope " + name);
-  for (const auto& [what, word, now] : base::rows<3>(rangescope_app)) {
-    if (name != word) continue;
-    if (what == "moved") error.hint = "Write: rangescope " + std::string(now);
-    if (what == "tool") error.hint = "did you mean '" + std::string(now) + "'?";
-  }
+  error.hint = hint_for_peers_command(name, words);
+  if (error.hint.empty()) error.hint = base::removal_hint("rangescope " + name);
   if (error.hint.empty()) error.hint = base::did_you_mean(name, known);
   if (error.hint.empty())
     error.hint = "To profile a program: rangescope profile -- " + base::shell_quote(name) +
@@ -372,7 +359,10 @@ base::Error unknown_argument(const CLI::App& app, std::string_view command) {
     const std::string_view option = base::split(first, '=').front();
     error.what = "unknown option '" + base::printable(first) + "'";
     nearest = base::removal_hint(option);
-    if (nearest.empty()) nearest = hint_for_peers_option(*at, option);
+    const auto has_option = [&](const std::string& name) {
+      return at->get_option_no_throw(name) != nullptr;
+    };
+    if (nearest.empty()) nearest = hint_for_peers_option(option, g_arguments, has_option);
     const bool is_letter = option.size() == 2;  // every other letter would be near
     if (nearest.empty() && !is_letter) nearest = base::did_you_mean(option, option_names(*at));
   } else if (const auto subcommands = children(at); !subcommands.empty()) {
@@ -431,7 +421,7 @@ int run_app(int argc, char** argv, const std::vector<std::unique_ptr<Subcommand>
                   "unknown option '" + base::printable(name) + "'",
                   {},
                   "Options follow a command: rangescope help"});
-    return say(unknown_command(name));
+    return say(unknown_command(name, words));
   } catch (const std::bad_alloc&) {
     return say({base::Code::kInternal,
                 "out of memory",

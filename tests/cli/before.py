@@ -72,7 +72,7 @@ class Before(commands.InAFolder):
         for words in (["-p", "1"], ["--pid", "1"], ["--pid=1"]):
             done = self.tool("profile", *words)
             self.assertEqual(done.returncode, 64)
-            self.assertIn("For a running process: rangescope attach PID", done.stderr)
+            self.assertIn("For a running process: rangescope attach 1\n", done.stderr)
 
 
 if __name__ == "__main__":

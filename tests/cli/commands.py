@@ -549,7 +549,7 @@ class Words(InAFolder):
             self.assertIn(f"hint: Write: {line}", done.stderr)
 
     def test_what_other_tools_call_our_commands(self):
-        for word, ours in (("record", "profile"), ("run", "profile"), ("diff", "compare"), ("stats", "report"), ("show", "report")):
+        for word, ours in (("run", "profile"), ("diff", "compare"), ("stats", "report"), ("show", "report")):
             done = self.tool(word, "x")
             self.assertEqual(done.returncode, 64)
             self.assertIn(f"did you mean '{ours}'?", done.stderr)

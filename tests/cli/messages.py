@@ -40,7 +40,7 @@ def literals():
                 skipped = 0
                 if path.endswith("/base/removed.tsv"):
                     skipped = 1  # what no longer exists
-                elif path.endswith("/cli/app.tsv"):
+                elif path.endswith(("/cli/app.tsv", "/cli/peers.tsv")):
                     skipped = 2  # the kind of a row, and a word of another tool or an earlier version
                 yield from ((os.path.relpath(path, ROOT), cell) for line in f if not line.startswith("//") for cell in line.rstrip().split("\t")[skipped:])
 
