@@ -55,7 +55,7 @@ class Prefix(InAFolder):
     def setUp(self):
         super().setUp()
         self.prefix = self.folder / "prefix"
-        self.call("cmake", "--install", BUILD, "--prefix", self.prefix, PATH=os.environ["PATH"])
+        self.installed = self.call("cmake", "--install", BUILD, "--prefix", self.prefix, PATH=os.environ["PATH"])
         self.tool = self.prefix / "bin/rangescope"
 
     def test_everything_is_there_and_found_from_anywhere(self):
@@ -72,6 +72,7 @@ class Prefix(InAFolder):
 
     def test_the_package_is_importable_and_finds_the_command(self):
         path = str(self.prefix / "share/rangescope/python")
+        self.assertIn(f"  export PYTHONPATH={path}\n", self.installed.stdout + self.installed.stderr)
         found = self.call(sys.executable, "-c", "import rangescope; print(rangescope.command())", PYTHONPATH=path).stdout.strip()
         self.assertTrue(os.path.samefile(found, self.tool))
         self.call(sys.executable, "-m", "rangescope", "profile", "-q", "--runs", "runs", self.write("train.py", RANGES), PYTHONPATH=path)

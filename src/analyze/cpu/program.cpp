@@ -50,8 +50,8 @@ std::string advice(const Session& session) {
            "rangescope.range(\"step\"): ...";
   if (python) return text + "write: with rangescope.range(\"step\"): ... (import rangescope)";
   return text +
-         "open NVTX ranges; C++: rangescope::Range range(\"step\"); Python: with "
-         "rangescope.range(\"step\"): ...";
+         "open NVTX ranges; C++: #include <rangescope/range.hpp>, which needs no header of NVIDIA, "
+         "and rangescope::Range range(\"step\"); Python: with rangescope.range(\"step\"): ...";
 }
 
 }  // namespace
