@@ -354,19 +354,24 @@ base::Result<Report> answer(Session& session, const Options& options, const Refe
   return report;
 }
 
+model::ReportProcess process_row(const Session& session, const model::Process& process) {
+  model::ReportProcess row;
+  row.pid = process.pid;
+  row.parent_pid = process.parent_pid;
+  row.name = std::string(session.strings.view(process.name));
+  if (process.rank != kNone) row.rank = process.rank;
+  row.range_own_ns = process.range_own_ns;
+  row.range_pair_ns = process.range_pair_ns;
+  row.start_ns = since_ns(session.begin_ns, process.start_ns);
+  row.end_ns = since_ns(session.begin_ns, process.end_ns);
+  return row;
+}
+
 void list_machines(const Session& session, Report& report) {
-  for (const model::Process& process : session.processes) {
-    model::ReportProcess row;
-    row.pid = process.pid;
-    row.parent_pid = process.parent_pid;
-    row.name = std::string(session.strings.view(process.name));
-    if (process.rank != kNone) row.rank = process.rank;
-    row.range_own_ns = process.range_own_ns;
-    row.range_pair_ns = process.range_pair_ns;
-    row.start_ns = since_ns(session.begin_ns, process.start_ns);
-    row.end_ns = since_ns(session.begin_ns, process.end_ns);
-    report.processes.push_back(std::move(row));
-  }
+  for (const model::Process& process : session.processes)
+    report.processes.push_back(process_row(session, process));
+  for (const model::Process& process : session.other_processes)
+    report.other_processes.push_back(process_row(session, process));
   // A recording names every GPU of the machine; one that the program used has a stream.
   std::vector<char> used(session.devices.size());
   for (const model::Stream& stream : session.streams) {

@@ -279,7 +279,8 @@ struct CpuFunction {
   std::uint32_t line = 0;
   bool python = false;
   double self_ns = 0, total_ns = 0;  ///< running itself; with what it called
-  std::uint32_t frame = kNone;       ///< index into CpuProfile::frames, the first of them
+  double event_loop_ns = 0;     ///< of `self_ns` of own functions: in callbacks of an event loop
+  std::uint32_t frame = kNone;  ///< index into CpuProfile::frames, the first of them
   std::uint32_t hot_line =
       0;             ///< of `file`, where most of its own samples of the run are; 0: unknown
   CodePlace caller;  ///< the program's own function that mostly called it
@@ -538,6 +539,7 @@ struct Outside {
 struct Report {
   RunInfo run;
   std::vector<ReportProcess> processes;
+  std::vector<ReportProcess> other_processes;  ///< as Session's
   std::vector<Rank>
       ranks;  ///< of a parallel job, ascending; empty where nothing says which is which
   std::vector<Collective> collectives;  ///< by total waiting, most first

@@ -176,6 +176,9 @@ struct Session {
   bool far_apart = false;
 
   std::vector<Process> processes;
+  /// Of a program with ranges: processes that CPU sampling saw and that recorded nothing, such as
+  /// the shell of a script and the other commands that it runs.
+  std::vector<Process> other_processes;
   std::vector<Thread> threads;
   std::vector<Domain> domains{Domain{}};
   std::vector<Category> categories;

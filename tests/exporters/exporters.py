@@ -199,9 +199,15 @@ class Annotations(unittest.TestCase):
         whole = json.loads(report(path, "json"))
         known = {}
         works = [region["cpu"] for region in whole["regions"] if region["process"] is None and region.get("cpu")]
-        for each in [each for work in [*works, whole["cpu_outside"]] for each in work["functions"] if each["line"]]:
-            key = (os.path.normpath(each["file"]), each.get("hot_line") or each["line"], each["name"])
-            known[key] = max(known.get(key, 0), each["self_ns"])
+        works.append(whole["cpu_outside"])
+        hot_line = {(each["name"], each["file"]): each["hot_line"] for work in works for each in work["functions"] if "hot_line" in each}
+        for work in works:
+            for own in work["own_functions"]:
+                line = hot_line.get((own["function"], own["file"])) or own["line"]
+                if not own["file"] or not line:
+                    continue
+                key = (os.path.normpath(own["file"]), line, own["function"])
+                known[key] = max(known.get(key, 0), own["cpu_ns"])
         want = [key for key in sorted(known, key=lambda key: -known[key]) if known[key] > 0][:10]
         got = []
         for line in report(path, "annotations").decode().splitlines():

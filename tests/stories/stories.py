@@ -72,6 +72,32 @@ class Stories(cases.unittest.TestCase):
         self.assertEqual(row["count"], 40)
         self.assertTrue(row["event_loop"])
 
+    def test_event_loop_names_cpu_work_that_blocks_it(self):
+        report, done = self.profile("hashes.py")
+        line = first_line(done)
+        self.assertIn(named("hashes.py", "check_password"), line)
+        self.assertIn("blocks the event loop for ", line)
+        self.assertIn("nothing else runs in the loop", report["verdict"][0]["advice"])
+        self.assertEqual([row["kind"] for row in report["verdict"] if row["path"] == "program"], [], "said once")
+        self.assertRegex(done.stderr, r"check_password \(hashes\.py:\d+\), in the event loop's thread ")
+
+    def test_annotations_are_lines_of_the_users_files(self):
+        """Not of CPython's build, nor of OpenSSL, in which the time is spent."""
+        with cases.tempfile.TemporaryDirectory(prefix="rangescope-test-") as folder:
+            done = cases.run([f"{BIN_DIR}/rangescope", "profile", "--runs", folder, "-f", "annotations", "--", PYTHON, os.path.join(HERE, "hashes.py")])
+        marked = done.stdout.splitlines()
+        self.assertTrue(marked, done.stderr)
+        self.assertRegex(marked[0], r"^::warning file=[^,]*hashes\.py,line=\d+,title=rangescope::check_password: ")
+        self.assertEqual([text for text in marked if "hashes.py" not in text], [])
+
+    def test_script_names_the_command_that_runs_outside_the_ranges(self):
+        """A shell that runs a program with ranges, and then another one."""
+        report, done = cases.profile(BIN_DIR, ["/bin/sh", "-c", f"{BIN_DIR}/cli_victim; sleep 1"])
+        self.assertNotEqual([region["path"] for region in report["regions"]], [["program"]])
+        others = {os.path.basename(process["name"]) for process in report["other_processes"]}
+        self.assertIn("sleep", others)
+        self.assertRegex(done.stderr, r"(?m)^ *sleep +1 +\S+ m?s +-$")
+
     def test_script_names_its_functions_and_not_the_interpreter(self):
         report, done = self.profile("script.py")
         line = first_line(done)

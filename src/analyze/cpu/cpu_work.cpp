@@ -82,6 +82,7 @@ void add_cpu_work(CpuWork& into, const CpuWork& other) {
     add_all(to, from, same, [](model::CpuFunction& kept, const model::CpuFunction& more) {
       kept.self_ns += more.self_ns;
       kept.total_ns += more.total_ns;
+      kept.event_loop_ns += more.event_loop_ns;
     });
     std::stable_sort(to.begin(), to.end(),
                      [by](const auto& a, const auto& b) { return a.*by > b.*by; });

@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kRules = std::to_array<Rule*>({
     find_cuda_error,
-    find_own_code,  // before find_hot_region, which is a note where this has found something
+    find_own_code,  // before find_hot_region, which has nothing to add where this found something
     find_waits_for_cpu, find_held,       find_synchronization, find_copies,     find_bounds,
     find_stalls,        find_padding,    find_warm_up,         find_uneven,     find_stragglers,
     find_slow_gpus,     find_slow_hosts, find_uneven_work,     find_slow_links, find_imbalance,

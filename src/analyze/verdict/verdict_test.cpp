@@ -295,6 +295,42 @@ TEST(SlowGpu, WithItsClockBesideTheOthers) {
   }
 }
 
+TEST(Outside, NamesTheCommandThatRanMeanwhile) {
+  model::Report report;
+  report.run.duration_ns = 2000 * kMs;
+  model::Region& step = report.regions.emplace_back();
+  step.path = {"step"};
+  step.occurrences = 1;
+  step.wall.inclusive_ns = step.wall.exclusive_ns = 500 * kMs;
+  report.rows.emplace_back().members = {0};
+  model::Outside outside;
+  outside.wall_ns = 1500 * kMs;
+  outside.before_ns = 500 * kMs;
+  outside.after_ns = 1000 * kMs;
+  report.outside = outside;
+  const auto add = [](std::vector<model::ReportProcess>& list, std::uint32_t pid, const char* name,
+                      double start_ms, double end_ms) {
+    model::ReportProcess& process = list.emplace_back();
+    process.pid = pid;
+    process.parent_pid = 1;
+    process.name = name;
+    process.start_ns = start_ms * kMs;
+    process.end_ns = end_ms * kMs;
+  };
+  add(report.processes, 2, "/usr/bin/python3", 100, 1000);
+  add(report.other_processes, 1, "/bin/sh", 0, 2000);  // waits for the others
+  report.other_processes.back().parent_pid = 0;
+  add(report.other_processes, 3, "/bin/cat", 1000, 1050);
+  add(report.other_processes, 4, "/usr/bin/gzip", 1000, 1600);
+  add(report.other_processes, 5, "/usr/bin/gzip", 1500, 1900);
+  std::vector<model::Verdict> found;
+  find_outside(Case(report), found);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.front().text,
+            "75 % of the run: 500.0 ms before the first range, 0 ns between, 1.000 s after the "
+            "last; gzip runs for 900.0 ms of it (2 processes)");
+}
+
 TEST(Outside, WhatLiesOutsideEveryRange) {
   const auto start = Program().pause(50 * kMs).loop("step", 5, 10 * kMs, 1, 9 * kMs).verdict();
   EXPECT_EQ(of(start, "outside_ranges").severity, model::Weight::kNote) << "a start is what it is";

@@ -8,6 +8,7 @@
 
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/ranks/collectives.hpp"
+#include "analyze/statistics/stretches.hpp"
 #include "analyze/verdict/rule.hpp"
 #include "analyze/verdict/thresholds.hpp"
 #include "base/text.hpp"
@@ -25,6 +26,63 @@ bool has_own_ranges(const Case& known) {
   return std::ranges::any_of(known.report().regions, [](const model::Region& region) {
     return !region.module && !model::is_library_domain(region.domain);
   });
+}
+
+/// Of a process, before the first range and after the last one.
+Spans spans_outside(const model::Report& report, const model::ReportProcess& process) {
+  const auto start_ns = static_cast<std::int64_t>(process.start_ns);
+  const auto end_ns = static_cast<std::int64_t>(process.end_ns);
+  const auto first_range_ns = static_cast<std::int64_t>(report.outside->before_ns);
+  const auto last_range_ns =
+      static_cast<std::int64_t>(report.run.duration_ns - report.outside->after_ns);
+  Spans spans;
+  if (start_ns < first_range_ns) spans.emplace_back(start_ns, std::min(end_ns, first_range_ns));
+  if (end_ns > last_range_ns) spans.emplace_back(std::max(start_ns, last_range_ns), end_ns);
+  return spans;
+}
+
+/// A command without ranges that ran outside of them.
+struct OutsideCommand {
+  std::string name;
+  std::uint64_t processes = 0;
+  double ns = 0;  ///< in which at least one of them ran
+};
+
+/// The one that ran longest; a process that only waits for others, such as a shell, is none.
+OutsideCommand longest_outside_command(const model::Report& report) {
+  std::map<std::string, std::pair<Spans, std::uint64_t>> commands;
+  for (const model::ReportProcess& process : report.other_processes) {
+    const auto is_child = [&](const model::ReportProcess& other) {
+      return other.parent_pid == process.pid;
+    };
+    const bool starts_others = std::ranges::any_of(report.processes, is_child) ||
+                               std::ranges::any_of(report.other_processes, is_child);
+    const Spans spans = spans_outside(report, process);
+    if (starts_others || spans.empty()) continue;
+    auto& [all_spans, count] = commands[std::string(base::file_name(process.name))];
+    all_spans.insert(all_spans.end(), spans.begin(), spans.end());
+    ++count;
+  }
+  OutsideCommand longest;
+  for (auto& [name, command] : commands) {
+    auto& [spans, count] = command;
+    unite(spans);
+    double ns = 0;
+    for (const auto& [start_ns, end_ns] : spans) ns += static_cast<double>(end_ns - start_ns);
+    if (ns > longest.ns) longest = {name, count, ns};
+  }
+  return longest;
+}
+
+/// "; gzip runs for 901.2 ms of it (9 processes)"; "" where no other command ran long.
+std::string outside_command_text(const model::Report& report) {
+  constexpr double kWorthNaming = 0.1;
+  const OutsideCommand command = longest_outside_command(report);
+  if (command.ns < kWorthNaming * report.outside->wall_ns || command.name.empty()) return {};
+  std::string text = "; " + base::printable(command.name) + " runs for " + format_ns(command.ns);
+  text += " of it";
+  if (command.processes > 1) text += fmt::format(" ({} processes)", command.processes);
+  return text;
 }
 
 }  // namespace
@@ -68,6 +126,7 @@ void find_outside(const Case& known, std::vector<model::Verdict>& out) {
   std::string text = fmt::format(
       "{} of the run: {} before the first range, {} between, {} after the last", share_text(share),
       format_ns(outside.before_ns), format_ns(outside.between_ns), format_ns(outside.after_ns));
+  text += outside_command_text(report);
   model::Verdict verdict = known.about_run("outside_ranges", "", idle);
   verdict.path = "outside ranges";
   verdict.evidence = {{"wall_ns", outside.wall_ns},
@@ -169,6 +228,10 @@ static std::string late_ranks(const model::Region& region) {
 }
 
 void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
+  const bool is_explained = std::ranges::any_of(out, [](const model::Verdict& other) {
+    return other.kind == "own_function" || other.kind == "own_wait" || other.kind == "deadlock";
+  });
+  if (is_explained) return;  // of a program without ranges, which is its only region
   const model::Report& report = known.report();
   const bool gpu = report.total && (report.total->kernels > 0 || report.total->busy_ns > 0);
   if (gpu && known.has_timeline() && (report.total->partial || std::isnan(report.total->busy_ns)))
@@ -256,11 +319,7 @@ void find_hot_region(const Case& known, std::vector<model::Verdict>& out) {
     causes = own ? cpu_causes(*own, 0, report.run) : cpu_causes(region, report.run);
   if (!causes.empty()) text += ": " + causes;
   model::Verdict verdict = known.about("hot_region", hot, std::move(text), saves);
-  const bool functions_named = std::ranges::any_of(out, [](const model::Verdict& other) {
-    return other.kind == "own_function" || other.kind == "own_wait" || other.kind == "deadlock";
-  });
-  const bool is_finding = known.has_timeline() && !functions_named;
-  verdict.severity = is_finding ? model::Weight::kWarning : model::Weight::kNote;
+  verdict.severity = known.has_timeline() ? model::Weight::kWarning : model::Weight::kNote;
   verdict.evidence = {{"own_ns", best}, {"share_of_ranges", best / all}};
   if (const model::CpuWork* cpu = own ? &*own : region.cpu ? &*region.cpu : nullptr; cpu != nullptr)
     for (const model::CpuPart* part : {&cpu->python, &cpu->waiting})

@@ -446,7 +446,10 @@ class CpuReader {
     order(cpu_.samples, [](const model::CpuSample& s) { return s.at_ns; });
     order(cpu_.waits, [](const model::CpuWait& w) { return w.start_ns; });
     order(cpu_.counts, [](const model::CpuCount& c) { return c.at_ns; });
-    if (session_.ranges.empty()) add_processes(lives_, session_);
+    if (session_.ranges.empty())
+      add_processes(lives_, session_);
+    else
+      session_.other_processes = other_processes(lives_, session_);
     name_processes(lives_, session_);
     link_cpu_threads(session_);
     if (cpu_.interval_ns == 0 && !cpu_.samples.empty()) cpu_.interval_ns = 1;

@@ -54,28 +54,40 @@ void extend_processes(model::Session& session) {
   }
 }
 
-}  // namespace
-
-void add_processes(std::vector<model::Process>& lives, model::Session& session) {
+/// Those that are in `processes` already are extended.
+void add_lives(std::vector<model::Process>& lives, std::int64_t session_end_ns,
+               std::vector<model::Process>& processes) {
   std::ranges::stable_sort(lives, [](const model::Process& a, const model::Process& b) {
     return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.pid < b.pid;
   });
   std::unordered_map<std::uint32_t, std::size_t> index_of;  // by pid: the latest process
-  for (std::size_t p = 0; p < session.processes.size(); ++p)
-    index_of.try_emplace(session.processes[p].pid, p);
+  for (std::size_t p = 0; p < processes.size(); ++p) index_of.try_emplace(processes[p].pid, p);
   for (model::Process& life : lives) {
     // A process is seen to end a little after it did.
-    life.end_ns = std::max(life.start_ns, std::min(life.end_ns, session.end_ns));
-    const auto [entry, is_new] = index_of.try_emplace(life.pid, session.processes.size());
-    const bool is_same_process =
-        !is_new && life.start_ns <= session.processes[entry->second].end_ns;
+    life.end_ns = std::max(life.start_ns, std::min(life.end_ns, session_end_ns));
+    const auto [entry, is_new] = index_of.try_emplace(life.pid, processes.size());
+    const bool is_same_process = !is_new && life.start_ns <= processes[entry->second].end_ns;
     if (is_same_process) {
-      merge(session.processes[entry->second], life);
+      merge(processes[entry->second], life);
       continue;
     }
-    entry->second = session.processes.size();  // a pid may have been used again
-    session.processes.push_back(life);
+    entry->second = processes.size();  // a pid may have been used again
+    processes.push_back(life);
   }
+}
+
+}  // namespace
+
+void add_processes(std::vector<model::Process>& lives, model::Session& session) {
+  add_lives(lives, session.end_ns, session.processes);
+}
+
+std::vector<model::Process> other_processes(std::vector<model::Process>& lives,
+                                            const model::Session& session) {
+  std::vector<model::Process> processes = session.processes;
+  add_lives(lives, session.end_ns, processes);
+  processes.erase(processes.begin(), processes.begin() + std::ssize(session.processes));
+  return processes;
 }
 
 void name_processes(const std::vector<model::Process>& lives, model::Session& session) {

@@ -11,6 +11,10 @@ namespace rangescope::read::native {
 /// written when it is first seen, and again when it ends: `lives` has both, and is sorted by start.
 void add_processes(std::vector<model::Process>& lives, model::Session& session);
 
+/// The processes that add_processes() would add.
+[[nodiscard]] std::vector<model::Process> other_processes(std::vector<model::Process>& lives,
+                                                          const model::Session& session);
+
 /// Names processes that ran before the window: only their GPU work is in the capture.
 void name_processes(const std::vector<model::Process>& lives, model::Session& session);
 

@@ -26,6 +26,8 @@ using base::format_share;
 constexpr std::size_t kDefaultOwnFunctions = 8, kDefaultFunctions = 10, kDefaultWaits = 10;
 constexpr std::size_t kDefaultRegionFunctions = 15;
 
+constexpr std::string_view kInEventLoop = ", in the event loop's thread";
+
 std::size_t rows_or(const Style& style, std::size_t default_rows) {
   return style.top == 0 ? default_rows : style.top;
 }
@@ -156,6 +158,7 @@ struct CommandRow {
   std::size_t depth = 0;
   std::int64_t count = 0;
   double wall_ns = 0;
+  std::int64_t ranges = 0;
   std::vector<std::size_t> children;
 };
 
@@ -163,9 +166,22 @@ struct CommandRow {
 /// root, which is no command.
 std::vector<CommandRow> command_rows(const model::Report& report) {
   std::vector<const model::ReportProcess*> processes;
-  for (const model::ReportProcess& process : report.processes) processes.push_back(&process);
-  std::ranges::stable_sort(processes, std::ranges::less(),
-                           [](const auto* process) { return process->start_ns; });
+  std::map<std::uint32_t, double> first_child_ns;
+  for (const auto* list : {&report.processes, &report.other_processes}) {
+    for (const model::ReportProcess& process : *list) {
+      processes.push_back(&process);
+      const auto [first, is_new] = first_child_ns.try_emplace(process.parent_pid, process.start_ns);
+      if (!is_new) first->second = std::min(first->second, process.start_ns);
+    }
+  }
+  // A process with ranges is known from when it loaded the library: it may have had children
+  // before.
+  const auto start_ns = [&](const model::ReportProcess* process) {
+    const auto child = first_child_ns.find(process->pid);
+    if (process->ranges == 0 || child == first_child_ns.end()) return process->start_ns;
+    return std::min(process->start_ns, child->second);
+  };
+  std::ranges::stable_sort(processes, std::ranges::less(), start_ns);
   std::vector<CommandRow> rows = {{}};
   std::map<std::pair<std::size_t, std::string_view>, std::size_t> row_by_parent_and_name;
   std::map<std::uint32_t, std::size_t> row_of_pid;
@@ -178,11 +194,14 @@ std::vector<CommandRow> command_rows(const model::Report& report) {
     if (is_new) {
       const std::size_t depth = parent == 0 ? 0 : rows[parent].depth + 1;
       rows[parent].children.push_back(index);
-      rows.push_back({std::string(name), depth, 0, 0, {}});
+      CommandRow& row = rows.emplace_back();
+      row.name = name;
+      row.depth = depth;
     }
     row_of_pid[process->pid] = index;
     ++rows[index].count;
     rows[index].wall_ns += process->end_ns - process->start_ns;
+    rows[index].ranges += process->ranges;
   }
   return rows;
 }
@@ -203,24 +222,36 @@ std::vector<std::size_t> tree_order(std::vector<CommandRow>& rows) {
   return order;
 }
 
+/// Processes of a program without ranges; of one with ranges, where others ran while none was open.
+bool has_process_table(const model::Report& report) {
+  constexpr double kMuchOutside = 0.1;
+  if (model::is_program(report)) return report.processes.size() > 1;
+  if (report.other_processes.empty() || !report.outside || !report.ranks.empty()) return false;
+  return report.outside->wall_ns >= kMuchOutside * report.run.duration_ns;
+}
+
 }  // namespace
 
 Section process_section(const model::Report& report, const Style& style) {
   constexpr std::size_t kDefaultCommands = 20, kMaxIndent = 12;
   Section section{"Processes", true};
-  if (!model::is_program(report) || report.processes.size() < 2) return section;
+  if (!has_process_table(report)) return section;
+  const bool has_ranges = !model::is_program(report);
   std::vector<CommandRow> rows = command_rows(report);
   const std::vector<std::size_t> order = tree_order(rows);
   const std::size_t shown = style.all ? order.size() : std::min(order.size(), kDefaultCommands);
   Grid grid({{"process", false, true}, {"count"}, {"from start to exit"}});
+  if (has_ranges) grid.columns.push_back({"ranges"});
   grid.min_shrunk_width = 40;
   for (const std::size_t index : std::span(order).first(shown)) {
     const CommandRow& row = rows[index];
     std::string wall = "-";  // not recorded
     if (row.wall_ns > 0) wall = format_ns(row.wall_ns);
-    grid.add({{row.name, base::Tone::kPlain, std::min(row.depth, kMaxIndent)},
-              {base::format_count(row.count)},
-              {std::move(wall)}});
+    std::vector<GridCell> cells = {{row.name, base::Tone::kPlain, std::min(row.depth, kMaxIndent)},
+                                   {base::format_count(row.count)},
+                                   {std::move(wall)}};
+    if (has_ranges) cells.push_back({row.ranges > 0 ? base::format_count(row.ranges) : "-"});
+    grid.add(std::move(cells));
   }
   if (order.size() > shown)
     grid.omitted = base::counted(order.size() - shown, "more command") + ": --all shows each";
@@ -247,7 +278,9 @@ Section own_function_section(const model::Report& report, const Style& style) {
   grid.min_shrunk_width = 40;
   for (const model::CpuFunction& function : cpu.own_functions) {
     if (grid.rows.size() == max_rows || function.self_ns < 0.01 * cpu_ns) break;
-    grid.add({{model::place_text(function.place())},
+    std::string place = model::place_text(function.place());
+    if (function.event_loop_ns > 0.5 * function.self_ns) place += kInEventLoop;
+    grid.add({{std::move(place)},
               {format_ns(function.self_ns)},
               {format_share(function.self_ns / cpu_ns)}});
   }
@@ -270,7 +303,7 @@ Grid wait_grid(const model::Report& report, const Style& style) {
     std::string place = "(unknown)";
     if (wait.place.known()) place = model::place_text(wait.place);
     if (wait.idle) place += ", idle";
-    if (wait.event_loop) place += ", in the event loop's thread";
+    if (wait.event_loop) place += kInEventLoop;
     std::string meanwhile = "-";
     if (wait.meanwhile.known()) meanwhile = "runs " + model::place_text(wait.meanwhile);
     if (wait.holder_waits.known())

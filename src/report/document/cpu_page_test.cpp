@@ -34,6 +34,37 @@ TEST(CpuPage, WhatNoRangeHoldsHasAPageToo) {
   EXPECT_NE(page.error().hint.find("outside ranges"), std::string::npos) << page.error().hint;
 }
 
+TEST(CpuPage, ProcessesOfAScriptAreListedWhereMuchTimeIsOutsideRanges) {
+  model::Report report;
+  report.run.duration_ns = 1e9;
+  model::Region& step = report.regions.emplace_back();
+  step.path = {"step"};
+  report.processes = {{.pid = 2,
+                       .parent_pid = 1,
+                       .name = "/usr/bin/python3",
+                       .start_ns = 1e8,
+                       .end_ns = 4e8,
+                       .ranges = 6}};
+  report.other_processes = {
+      {.pid = 1, .name = "/bin/sh", .end_ns = 1e9},
+      {.pid = 4, .parent_pid = 2, .name = "basename", .start_ns = 5e7, .end_ns = 6e7},
+      {.pid = 3, .parent_pid = 1, .name = "gzip", .start_ns = 3e8, .end_ns = 1e9}};
+  model::Outside outside;
+  outside.wall_ns = 0.05e9;
+  report.outside = outside;
+  EXPECT_TRUE(process_section(report, {}).blocks.empty());
+  outside.wall_ns = 0.7e9;
+  report.outside = outside;
+  Document page;
+  page.sections.push_back(process_section(report, {}));
+  EXPECT_EQ(terminal_text(page, {}),
+            "process       count  from start to exit  ranges\n"
+            "sh                1             1.000 s       -\n"
+            "  gzip            1            700.0 ms       -\n"
+            "  python3         1            300.0 ms       6\n"
+            "    basename      1            10.00 ms       -\n");
+}
+
 TEST(CpuPage, ARangeIsFoundAsTablesPrintIt) {
   model::Report report;
   const auto add = [&](const std::string& name, model::RangeKind kind) {

@@ -134,7 +134,8 @@ Section verdict_section(const model::Report& report, const Style& style) {
     if (const std::string advice = model::advice_for(verdict); !advice.empty())
       section.add({.text = advice, .shape = Line::kBelow, .name = "try"});
     const bool is_detail = !is_first && !style.explain;
-    if (!verdict.next.empty())
+    const bool is_this_report = style.per_rank && verdict.next.ends_with(" --per-rank");
+    if (!verdict.next.empty() && !is_this_report)
       section.add({"", Line::kBelow, base::Tone::kDim, "next", verdict.next, is_detail});
   }
   return section;

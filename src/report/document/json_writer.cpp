@@ -164,8 +164,9 @@ void write_run(JsonWriter& json, const model::RunInfo& run) {
   json.close();
 }
 
-void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& list) {
-  json.line_objects("processes", list, [&](const model::ReportProcess& process) {
+void write_processes(JsonWriter& json, std::string_view name,
+                     const std::vector<model::ReportProcess>& list) {
+  json.line_objects(name, list, [&](const model::ReportProcess& process) {
     json.fields("pid", process.pid, "parent_pid", process.parent_pid, "name", process.name,
                 "start_ns", process.start_ns, "end_ns", process.end_ns, "ranges", process.ranges,
                 "kernels", process.kernels, "rank", process.rank);

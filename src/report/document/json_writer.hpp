@@ -146,7 +146,8 @@ template <class Number>
 // Parts that the JSON report and the data of the HTML page have in common.
 
 void write_run(JsonWriter& json, const model::RunInfo& run);
-void write_processes(JsonWriter& json, const std::vector<model::ReportProcess>& list);
+void write_processes(JsonWriter& json, std::string_view name,
+                     const std::vector<model::ReportProcess>& list);
 void write_devices(JsonWriter& json, const model::Report& report);
 void write_losses(JsonWriter& json, const std::vector<model::Loss>& list);
 /// "metrics": {NAME: {"value": N, "unit": ...}}

@@ -598,6 +598,7 @@ std::string last_rank_text(const model::Collective& collective) {
 Grid collective_grid(const Report& report, std::size_t max_rows) {
   Grid grid = communication_grid({"collective", "in", "bytes", "ranks", "calls", "transfer", "wait",
                                   "overlapped", "bus", "last"});
+  grid.columns.back().importance = 3;  // whom the others wait for stays longer than rates
   const std::size_t shown = std::min(max_rows, report.collectives.size());
   for (const model::Collective& row : std::span(report.collectives).first(shown)) {
     grid.add({{row.operation},

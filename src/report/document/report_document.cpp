@@ -276,6 +276,7 @@ base::Result<Document> report_document(const model::Report& report, const Style&
   page.sections.push_back(process_section(report, style));
   const std::size_t rank_rows = style.all ? report.ranks.size() : kCommunicationRows;
   page.sections.push_back(rank_section(report, rank_rows));
+  if (style.per_rank) page.sections.push_back(rank_function_section(report, rank_rows));
   const std::size_t communication_rows = std::min(kCommunicationRows, style.top_kernels);
   for (Section& section : communication_sections(report, communication_rows))
     page.sections.push_back(std::move(section));

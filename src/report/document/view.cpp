@@ -450,7 +450,17 @@ std::string format_busy(double share) {
   return base::format_count(std::llround(std::min(share, 1e15))) + "x";
 }
 
+/// Do its calls mostly wait for a rank that comes later? Then the one that is in them longest came
+/// first: it is the least slow.
+bool is_mostly_waiting(const Region& region) {
+  if (!region.communication) return false;
+  const model::Communication& calls = *region.communication;
+  return !calls.held_up_by.empty() && calls.wait_ns > calls.time_ns / 2;
+}
+
 std::string slowest_rank_text(const Region& region) {
+  if (is_mostly_waiting(region))
+    return fmt::format("rank {} is late", region.communication->held_up_by.front().rank);
   if (!region.ranks) return "-";
   const auto& ranks = *region.ranks;
   return fmt::format("rank {}, {} of {}", ranks.slowest, base::format_count(ranks.slowest_in),

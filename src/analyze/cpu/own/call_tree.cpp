@@ -114,7 +114,7 @@ OwnCode::OwnCode(const model::Session& session)
 
 void OwnCode::fill(const OwnTimes& times, model::CpuWork& work) const {
   using TimeByFrame = std::map<std::uint32_t, double>;
-  TimeByFrame cpu_ns_of_own;
+  TimeByFrame cpu_ns_of_own, event_loop_ns_of_own;
   std::unordered_map<std::uint32_t, TimeByFrame> callers;  // of library functions
   for (const auto& [stack, time] : times) {
     if (stack >= code_.innermost.size() || time.cpu_ns <= 0) continue;
@@ -122,11 +122,13 @@ void OwnCode::fill(const OwnTimes& times, model::CpuWork& work) const {
     const std::uint32_t running_frame = session_.cpu.stacks[stack].frame;
     if (own_frame == kNone) continue;
     cpu_ns_of_own[own_frame] += time.cpu_ns;
+    if (code_.is_callback[stack]) event_loop_ns_of_own[own_frame] += time.cpu_ns;
     if (own_frame != running_frame) callers[running_frame][own_frame] += time.cpu_ns;
   }
   for (const auto& [frame, ns] : cpu_ns_of_own) {
     model::CpuFunction function = function_of(session_, frame);
     function.self_ns = ns;
+    function.event_loop_ns = event_loop_ns_of_own[frame];
     work.own_functions.push_back(std::move(function));
   }
   std::ranges::sort(work.own_functions,

@@ -178,6 +178,12 @@ Idle idle_in(const Session& session, const CpuFrame& frame) {
   return starts_with_any(name, kIdleInWorkers) ? Idle::kInWorkers : Idle::kNo;
 }
 
+/// Is it a function of asyncio's loop?
+bool is_event_loop(const Session& session, const CpuFrame& frame) {
+  return frame.kind == model::FrameKind::kPython &&
+         base::file_name(session.strings.view(frame.file)) == "base_events.py";
+}
+
 std::vector<Origin> origins_of_frames(const Session& session) {
   std::set<std::string_view> executables;
   for (const model::Process& process : session.processes)
@@ -230,13 +236,21 @@ UserCode user_code(const Session& session) {
   UserCode code;
   code.origins = origins_of_frames(session);
   std::vector<Idle> idle_frames;
-  for (const CpuFrame& frame : cpu.frames) idle_frames.push_back(idle_in(session, frame));
+  std::vector<bool> event_loop_frames;
+  for (const CpuFrame& frame : cpu.frames) {
+    idle_frames.push_back(idle_in(session, frame));
+    event_loop_frames.push_back(is_event_loop(session, frame));
+  }
   for (const model::CpuStack& stack : cpu.stacks) {  // callers come before what they call
     const bool has_caller = stack.parent != kNone;
     const std::uint32_t outer = has_caller ? code.innermost[stack.parent] : kNone;
     const Idle outer_idle = has_caller ? code.idle[stack.parent] : Idle::kNo;
+    const bool is_called_by_loop = has_caller && code.in_event_loop[stack.parent];
+    code.in_event_loop.push_back(is_called_by_loop || event_loop_frames[stack.frame]);
     const Origin origin = code.origins[stack.frame];
     code.innermost.push_back(origin == Origin::kOwn ? stack.frame : outer);
+    const bool is_outer_callback = has_caller && code.is_callback[stack.parent];
+    code.is_callback.push_back(origin == Origin::kOwn ? is_called_by_loop : is_outer_callback);
     if (origin == Origin::kElsewhere)
       code.idle.push_back(std::max(outer_idle, idle_frames[stack.frame]));
     else

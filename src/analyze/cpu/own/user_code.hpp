@@ -34,6 +34,8 @@ struct UserCode {
   std::vector<Origin> origins;           ///< by CpuProfile::frames
   std::vector<std::uint32_t> innermost;  ///< by stack: frame of the innermost own function or kNone
   std::vector<Idle> idle;                ///< by stack
+  std::vector<bool> in_event_loop;       ///< by stack: asyncio's loop is in it
+  std::vector<bool> is_callback;         ///< by stack: the loop called its innermost own function
 
   [[nodiscard]] bool is_idle(const model::CpuWait& wait, const model::CpuThread& thread) const;
 };

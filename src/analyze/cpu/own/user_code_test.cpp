@@ -105,6 +105,26 @@ TEST(UserCode, WaitsForALockNameWhatTheOtherThreadRunsAndIdleThreadsComeLast) {
   EXPECT_TRUE(rows[1].idle);
 }
 
+TEST(UserCode, CallbacksOfTheEventLoopAreToldFromThoseOfWorkerThreads) {
+  Service service;
+  const std::uint32_t module = service.stack(model::kNone, "<module>", "/srv/app/server.py", 1);
+  const std::uint32_t loop =
+      service.stack(module, "run_forever", "/usr/lib/python3.11/asyncio/base_events.py");
+  const std::uint32_t login = service.stack(loop, "login", "/srv/app/server.py", 10);
+  const std::uint32_t hash = service.stack(login, "sha256", "/usr/lib/python3.11/hashlib.py");
+  const std::uint32_t worker =
+      service.stack(model::kNone, "_worker", "/usr/lib/python3.11/concurrent/futures/thread.py");
+  const std::uint32_t login_in_thread = service.again(worker, login);
+  model::CpuWork work;
+  OwnCode(service.session)
+      .fill({{hash, {60, 0}}, {login_in_thread, {40, 0}}, {loop, {10, 0}}}, work);
+  ASSERT_EQ(work.own_functions.size(), 2u);
+  EXPECT_EQ(work.own_functions[0].self_ns, 100);
+  EXPECT_EQ(work.own_functions[0].event_loop_ns, 60);
+  EXPECT_EQ(work.own_functions[1].name, "<module>");
+  EXPECT_EQ(work.own_functions[1].event_loop_ns, 0) << "the loop itself blocks nothing";
+}
+
 /// Two threads of which one waits for a lock in `update` while the other sleeps in `write_log`.
 struct LockedLog : Service {
   std::uint32_t update = stack(model::kNone, "update", "/srv/app/server.py", 13);

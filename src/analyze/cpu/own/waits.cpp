@@ -51,16 +51,6 @@ struct PlaceSums {
   bool event_loop = false, to_the_end = false;
 };
 
-bool is_in_event_loop(const Session& session, std::uint32_t stack) {
-  for (; stack < session.cpu.stacks.size(); stack = session.cpu.stacks[stack].parent) {
-    const model::CpuFrame& frame = session.cpu.frames[session.cpu.stacks[stack].frame];
-    const bool python = frame.kind == model::FrameKind::kPython;
-    if (python && base::file_name(session.strings.view(frame.file)) == "base_events.py")
-      return true;
-  }
-  return false;
-}
-
 class WaitPlaces {
  public:
   WaitPlaces(const Session& session, const UserCode& code)
@@ -109,7 +99,7 @@ class WaitPlaces {
     const std::int64_t half_ns = (session_.end_ns - session_.begin_ns) / 2;
     const bool lasts_long = wait.end_ns - wait.start_ns > half_ns;
     sums.to_the_end |= lasts_long && wait.end_ns + kNearTheEnd_ns >= session_.end_ns;
-    if (!idle && !sums.event_loop) sums.event_loop = is_in_event_loop(session_, wait.stack);
+    if (!idle && code_.in_event_loop[wait.stack]) sums.event_loop = true;
     if (in_own_function && wait.kind == WaitKind::kLock && !idle) {
       add_meanwhile(wait, frame, sums);
       add_holder_waits(wait, frame, sums);

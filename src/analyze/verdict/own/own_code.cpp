@@ -25,6 +25,8 @@ constexpr double kWorthALine = 0.1;          ///< of the run
 constexpr double kSecondCause = 0.05;        ///< of the run: named in the same line
 /// Of its caller's time: a library function with less is not named.
 constexpr double kHottestCallee = 0.3;
+/// Of a function's CPU time, in callbacks of an event loop: it blocks the loop.
+constexpr double kMostlyInEventLoop = 0.5;
 
 /// A thread that waits while it holds a lock makes others wait that could work: a thread that just
 /// sleeps may have nothing to do.
@@ -65,18 +67,31 @@ std::string waits_to_run_text(const CpuWork& cpu, const model::RunInfo& run) {
   return text;
 }
 
+bool blocks_event_loop(const model::CpuFunction& function) {
+  return function.event_loop_ns > 0 &&
+         function.event_loop_ns >= kMostlyInEventLoop * function.self_ns;
+}
+
+/// ", 31 % of it in memcmp": the library function that it spends most in; "" without a large one.
+std::string hottest_callee_text(const CpuWork& cpu, const model::CpuFunction& function) {
+  const auto hottest = std::ranges::max_element(cpu.functions, {}, &model::CpuFunction::self_ns);
+  if (hottest == cpu.functions.end() || hottest->frame == function.frame) return {};
+  const bool is_called_by_it = hottest->caller == function.place();
+  const bool has_name = !hottest->names_its_module();
+  if (!is_called_by_it || !has_name) return {};
+  if (hottest->self_ns < kHottestCallee * function.self_ns) return {};
+  return fmt::format(", {} of it in {}", share_text(hottest->self_ns / function.self_ns),
+                     hottest->name);
+}
+
 std::string cpu_text(const CpuWork& cpu, const model::CpuFunction& function) {
   const double all_cpu_ns = cpu.cpu_ns();
   std::string text =
       fmt::format("{} of the CPU time ({} of {})", share_text(function.self_ns / all_cpu_ns),
                   format_ns(function.self_ns), format_ns(all_cpu_ns));
-  const auto hottest = std::ranges::max_element(cpu.functions, {}, &model::CpuFunction::self_ns);
-  if (hottest == cpu.functions.end() || hottest->frame == function.frame) return text;
-  const bool is_called_by_it = hottest->caller == function.place();
-  const bool has_name = !hottest->names_its_module();
-  if (is_called_by_it && has_name && hottest->self_ns >= kHottestCallee * function.self_ns)
-    text += fmt::format(", {} of it in {}", share_text(hottest->self_ns / function.self_ns),
-                        hottest->name);
+  text += hottest_callee_text(cpu, function);
+  if (blocks_event_loop(function))
+    text += "; blocks the event loop for " + format_ns(function.event_loop_ns) + " in all";
   return text;
 }
 
@@ -175,7 +190,8 @@ std::optional<Cause> cpu_cause(const model::Report& report, const CpuWork& cpu) 
   return Cause{.kind = "own_function",
                .place = place_text(function.place()),
                .text = cpu_text(cpu, function),
-               .share = std::min(1.0, wanted / report.run.duration_ns)};
+               .share = std::min(1.0, wanted / report.run.duration_ns),
+               .blocks_event_loop = blocks_event_loop(function)};
 }
 
 Cause cause_of_wait(const model::Report& report, const CpuWaitRow& wait) {

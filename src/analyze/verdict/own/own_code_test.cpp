@@ -137,6 +137,42 @@ TEST(OwnCode, ADeadlockIsOfTwoThreadsThatWaitForLocksToTheEnd) {
   EXPECT_TRUE(first_line(report).starts_with("own_wait transfer"));
 }
 
+TEST(OwnCode, CpuWorkInTheEventLoopBlocksIt) {
+  model::Report report = program_of_a_second();
+  add_own_function(report, "check_password", 0.8e9);
+  model::CpuWork work = *report.regions.front().cpu;
+  work.own_functions.front().event_loop_ns = 0.7e9;
+  report.regions.front().cpu = work;
+  std::vector<model::Verdict> found;
+  find_own_code(Case(report), found);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.front().text,
+            "100.0 % of the CPU time (800.0 ms of 800.0 ms); blocks the event loop for 700.0 ms "
+            "in all");
+  EXPECT_EQ(found.front().evidence.at("blocks_event_loop"), 1);
+  work.own_functions.front().event_loop_ns = 0.1e9;  // most of it is in worker threads
+  report.regions.front().cpu = work;
+  EXPECT_EQ(first_line(report).find("event loop"), std::string::npos);
+}
+
+TEST(OwnCode, WhatIsNamedIsNotSaidAgainOfTheProgram) {
+  model::Report report = program_of_a_second();
+  report.regions.front().wall.inclusive_ns = report.regions.front().wall.exclusive_ns = 1e9;
+  report.regions.front().occurrences = 1;
+  report.rows.emplace_back().members = {0};
+  model::Outside outside;
+  report.outside = outside;
+  std::vector<model::Verdict> found;
+  find_hot_region(Case(report), found);
+  EXPECT_EQ(found.size(), 1u) << "nothing else is known";
+  add_own_function(report, "slow", 0.8e9);
+  found.clear();
+  find_own_code(Case(report), found);
+  find_hot_region(Case(report), found);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.front().kind, "own_function");
+}
+
 TEST(OwnCode, ProgramsWithGpuWorkAreJudgedByIt) {
   model::Report report = program_of_a_second();
   add_own_function(report, "slow", 0.8e9);

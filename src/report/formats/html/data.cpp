@@ -272,7 +272,7 @@ void write_html_data(const model::Report& report, const model::Session* session,
   if (!report.run.host.empty()) facts.push_back(report.run.host);
   json.field("facts", base::join(facts, ", "));
   page_measures(json);
-  write_processes(json, report.processes);
+  write_processes(json, "processes", report.processes);
   json.field("gpus", device_texts(report));
   write_devices(json, report);
   json.line_objects("regions", report.regions,

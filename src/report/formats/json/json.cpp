@@ -104,10 +104,11 @@ void write_place(JsonWriter& json, std::string_view name, const model::CodePlace
 
 /// Functions of the program's own files, with the time of the libraries that they call.
 void write_own_functions(JsonWriter& json, const std::vector<model::CpuFunction>& list) {
-  if (list.empty()) return;
   json.line_objects("own_functions", list, [&](const model::CpuFunction& function) {
     json.fields("function", function.name, "file", or_null(function.file));
-    json.fields("line", or_null(function.line), "cpu_ns", function.self_ns);
+    json.fields("line", or_null(function.line), "module", or_null(function.module));
+    json.fields("python", function.python, "cpu_ns", function.self_ns);
+    if (function.event_loop_ns > 0) json.field("event_loop_ns", function.event_loop_ns);
   });
 }
 
@@ -437,7 +438,9 @@ base::Result<void> export_json(const model::Report& report, const model::Session
   write_verdicts(json, report, report.verdict);
   write_what_if(json, report.what_if);
   write_run(json, report.run);
-  write_processes(json, report.processes);
+  write_processes(json, "processes", report.processes);
+  if (!report.other_processes.empty())
+    write_processes(json, "other_processes", report.other_processes);
   write_job(json, report);
   write_devices(json, report);
   json.open_array("regions");
@@ -498,7 +501,7 @@ base::Result<void> export_jsonl(const model::Report& report, const model::Sessio
     line("verdict", [&] { write_verdicts(json, report, {&verdict, 1}); });
   if (report.what_if) line("what_if", [&] { write_what_if(json, report.what_if); });
   for (const model::ReportProcess& process : report.processes)
-    line("process", [&] { write_processes(json, {process}); });
+    line("process", [&] { write_processes(json, "processes", {process}); });
   for (const Region& region : report.regions) {
     line("region", [&] {
       json.key("region");

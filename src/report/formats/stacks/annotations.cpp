@@ -1,4 +1,6 @@
-// The functions with most CPU time of their own, at the lines with most samples:
+// The program's own functions with most CPU time, with that of the libraries that they call. Where
+// none was sampled, the functions with most CPU time of their own that have a source line. Each at
+// its line with most samples:
 //
 //   annotations  ::warning file=src/app.py,line=15,title=rangescope::red: 46.54 ms ...
 //                GitHub's workflow commands
@@ -18,13 +20,14 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "model/measure.hpp"
+#include "model/program.hpp"
 #include "report/formats.hpp"
 
 namespace rangescope::report {
 namespace {
 
 struct HotSelf {
-  double ns = 0;           ///< self time in the whole run
+  double ns = 0;           ///< CPU time in the whole run
   std::string region;      ///< the innermost range that has at least half of it; "" outside ranges
   std::size_t depth = 0;   ///< of that range
   bool in_folder = false;  ///< its file is in the run's working directory
@@ -39,12 +42,41 @@ std::filesystem::path in_folder_of(const std::string& folder, const std::filesys
   return inside.empty() || *inside.begin() == ".." ? std::filesystem::path() : inside;
 }
 
+using HotLineOf = std::map<std::pair<std::string, std::string>, std::uint32_t>;  ///< name, file
+
+/// Where most samples of a function were taken, of those that are known.
+HotLineOf known_hot_lines(const model::Report& report) {
+  HotLineOf hot_lines;
+  const auto add = [&](const base::Held<model::CpuWork>& cpu) {
+    if (!cpu) return;
+    for (const model::CpuFunction& function : cpu->functions)
+      if (function.hot_line != 0) hot_lines[{function.name, function.file}] = function.hot_line;
+  };
+  for (const model::Region& region : report.regions) add(region.cpu);
+  add(report.cpu_outside);
+  return hot_lines;
+}
+
+using FunctionList = std::vector<model::CpuFunction> model::CpuWork::*;
+
+/// The program's own functions if the report has any, else all.
+FunctionList listed_functions(const model::Report& report) {
+  const auto has_own = [](const base::Held<model::CpuWork>& cpu) {
+    return cpu && !cpu->own_functions.empty();
+  };
+  const bool any = has_own(report.cpu_outside) ||
+                   std::ranges::any_of(report.regions, has_own, &model::Region::cpu);
+  if (any) return &model::CpuWork::own_functions;
+  return &model::CpuWork::functions;
+}
+
 /// Calls `visit` with each function that has a source line and its entry in `lines`.
 template <class Visit>
-void visit_functions(const model::Report& report, const model::CpuWork& cpu, HotLines& lines,
-                     Visit visit) {
-  for (const model::CpuFunction& function : cpu.functions) {
-    const std::uint32_t line = function.hot_line != 0 ? function.hot_line : function.line;
+void visit_functions(const model::Report& report, const model::CpuWork& cpu,
+                     const HotLineOf& hot_line_of, HotLines& lines, Visit visit) {
+  for (const model::CpuFunction& function : cpu.*listed_functions(report)) {
+    const auto hot_line = hot_line_of.find({function.name, function.file});
+    const std::uint32_t line = hot_line == hot_line_of.end() ? function.line : hot_line->second;
     if (line == 0 || function.file.empty() || !(function.self_ns > 0)) continue;
     const auto file = std::filesystem::path(function.file).lexically_normal();
     const auto relative = in_folder_of(report.run.cwd, file);
@@ -63,6 +95,7 @@ void visit_functions(const model::Report& report, const model::CpuWork& cpu, Hot
 /// Functions of a range include those of its inner ranges: the largest time of a function is that
 /// of the whole run.
 HotLines hot_lines(const model::Report& report) {
+  const HotLineOf hot_line_of = known_hot_lines(report);
   HotLines lines;
   std::vector<const model::Region*> regions;
   for (const model::Region& region : report.regions)
@@ -70,11 +103,13 @@ HotLines hot_lines(const model::Report& report) {
 
   const auto keep_largest = [](HotSelf& hot, double ns) { hot.ns = std::max(hot.ns, ns); };
   for (const model::Region* region : regions)
-    visit_functions(report, *region->cpu, lines, keep_largest);
-  if (report.cpu_outside) visit_functions(report, *report.cpu_outside, lines, keep_largest);
+    visit_functions(report, *region->cpu, hot_line_of, lines, keep_largest);
+  if (report.cpu_outside)
+    visit_functions(report, *report.cpu_outside, hot_line_of, lines, keep_largest);
 
+  if (model::is_program(report)) return lines;  // its region says nothing
   for (const model::Region* region : regions) {
-    visit_functions(report, *region->cpu, lines, [&](HotSelf& hot, double ns) {
+    visit_functions(report, *region->cpu, hot_line_of, lines, [&](HotSelf& hot, double ns) {
       const bool has_half = ns * 2 >= hot.ns;
       if (!has_half || region->path.size() <= hot.depth) return;
       hot.region = model::path_text(*region);
@@ -92,9 +127,13 @@ std::string workflow_text(const std::string& text, bool is_property) {
   return base::replace_all(escaped, ",", "%2C");
 }
 
-/// "red: 46.54 ms of CPU time in its own code, 12.0 % of the run, most in step"
-std::string hot_text(const std::string& name, const HotSelf& hot, double run_ns) {
-  std::string text = name + ": " + base::format_ns(hot.ns) + " of CPU time in its own code";
+/// "red: 46.54 ms of CPU time with the libraries that it calls, 12.0 % of the run, most in step"
+std::string hot_text(const std::string& name, const HotSelf& hot, bool is_own, double run_ns) {
+  std::string text = name + ": " + base::format_ns(hot.ns) + " of CPU time ";
+  if (is_own)
+    text += "with the libraries that it calls";
+  else
+    text += "in its own code";
   if (run_ns > 0) text += ", " + base::format_share(hot.ns / run_ns) + " of the run";
   if (!hot.region.empty()) text += ", most in " + hot.region;
   return text;
@@ -119,6 +158,7 @@ base::Result<void> export_hot_lines(const model::Report& report, const Style& st
         "Record with rangescope profile --cpu; native code needs debug information (-g)");
   const bool has_own_files =
       std::ranges::any_of(lines, [](const auto& line) { return line.second.in_folder; });
+  const bool is_own = listed_functions(report) == &model::CpuWork::own_functions;
   std::vector<const HotLines::value_type*> order;
   for (const auto& line : lines)
     if (line.second.in_folder || !has_own_files) order.push_back(&line);
@@ -127,7 +167,7 @@ base::Result<void> export_hot_lines(const model::Report& report, const Style& st
   order.resize(std::min(order.size(), style.top != 0 ? style.top : kDefaultLines));
   for (const auto* entry : order) {
     const auto& [file, line, name] = entry->first;
-    const std::string text = hot_text(name, entry->second, report.run.duration_ns);
+    const std::string text = hot_text(name, entry->second, is_own, report.run.duration_ns);
     sink.write(format_line(file, line, text));
   }
   return {};
