@@ -11,12 +11,16 @@ function plain(label: string, head: string[], rows: (string | HTMLElement)[][], 
 }
 
 /** A table of the terminal's, below its title. */
-export function textTable(t: TextTable, open: boolean): HTMLElement {
-  const row = (tag: 'th' | 'td', list: string[]): HTMLElement => el('tr', {}, ...list.map((text, i) =>
-    el(tag, { ...(t.right[i] ? { class: 'n' } : {}), ...(tag === 'th' ? { scope: 'col' } : {}) }, text)));
+/** `stacked`: on a narrow screen each row is a paragraph, so that no column is beyond the edge. */
+export function textTable(t: TextTable, open: boolean, stacked = false): HTMLElement {
+  const cell = (tag: 'th' | 'td', text: string, i: number): HTMLElement => el(tag, {
+    ...(t.right[i] ? { class: 'n' } : {}),
+    ...(tag === 'th' ? { scope: 'col', role: 'columnheader' } : { role: 'cell', 'data-head': t.heads[i]!, ...(text === '-' ? { 'data-none': '' } : {}) }),
+  }, text);
+  const row = (tag: 'th' | 'td', list: string[]): HTMLElement => el('tr', { role: 'row' }, ...list.map((text, i) => cell(tag, text, i)));
   return el('details', open ? { open: '' } : {}, el('summary', {}, t.title),
     el('div', { class: 'scroll', role: 'region', tabindex: '0', 'aria-label': `table of ${t.title}` },
-      el('table', { class: 'plain text' }, el('thead', {}, row('th', t.heads)), el('tbody', {}, ...t.rows.map((cells) => row('td', cells))))),
+      el('table', { class: stacked ? 'plain text stacked' : 'plain text', role: 'table' }, el('thead', {}, row('th', t.heads)), el('tbody', {}, ...t.rows.map((cells) => row('td', cells))))),
     t.more ? el('p', { class: 'dim' }, t.more) : null);
 }
 

@@ -88,16 +88,18 @@ const section = (title: string, id: string, ...children: (HTMLElement | null)[])
 
 /** Kinds of the first line whose answer is in a part of the page: that part comes second. */
 const kMemory = new Set(['out_of_memory', 'memory_grows', 'fragmentation', 'peak_memory']);
+const kWaits = new Set(['own_wait', 'deadlock']);
 const kRanks = new Set(['straggler', 'uneven_work', 'slow_gpu', 'slow_host', 'slow_link']);
 
 function parts(): (HTMLElement | null)[] {
   const part = (title: string, id: string, ...children: (HTMLElement | null)[]): HTMLElement | null =>
     children.some((child) => child !== null) ? section(title, id, ...children) : null;
   const alone = ofRun().length <= 1;  // a program without ranges: where its functions are is all there is to see
-  const wrong = troubles(), tables = data.tables.map((t) => textTable(t, true));
-  const cpu = part('On the CPU', 'on-cpu', flame(), ...(alone ? tables : []));
-  const ofMemory = part('Memory', 'of-memory', memory()), ofRanks = part('Ranks', 'of-ranks', ranks());
+  const wrong = troubles(), tables = data.tables.map((t) => textTable(t, true, true));
   const kind = data.verdict[0]?.kind ?? '';
+  const waits = alone && kWaits.has(kind);  // then the table of waits is the answer, and the last one
+  const cpu = part(waits ? 'Waits and CPU' : 'On the CPU', 'on-cpu', ...(waits ? [...tables].reverse() : []), flame(), ...(alone && !waits ? tables : []));
+  const ofMemory = part('Memory', 'of-memory', memory()), ofRanks = part('Ranks', 'of-ranks', ranks());
   const answer = kMemory.has(kind) ? ofMemory : kRanks.has(kind) ? ofRanks : alone ? cpu : null;
   const later = (one: HTMLElement | null): HTMLElement | null => (one === answer ? null : one);
   return [section('Verdict', 'verdict', verdict()), part('What if', 'supposed', whatIf()), answer, wrong && !wrong.waits ? wrong.box : null,
