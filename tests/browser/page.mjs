@@ -172,6 +172,24 @@ check('one region: the flame graph follows the verdict, and nothing is empty', '
   equal(await page.locator('#on-cpu summary, #cpu ~ details > summary').allTextContents(), ['Functions of the program', 'Waits'], 'tables');
   expect((await page.textContent('#cpu ~ details')).includes('parse (report.py:2)'), 'its functions');
 }, { size: { width: 1400, height: 900 }, reads: true });
+check('a program that waits: its waits come before the flame graph', 'waits.html', async (page) => {
+  equal((await page.locator('h2').allTextContents()).slice(0, 3), ['Verdict', 'Waits and CPU', 'Regions'], 'parts');
+  equal(await page.locator('section:has(.flame) > details > summary').allTextContents(), ['Waits', 'Functions of the program'], 'tables');
+  const top = async (selector) => (await page.locator(selector).first().boundingBox()).y;
+  expect(await top('table.stacked') < await top('.flame'), 'the table of waits stands above');
+}, { size: { width: 1400, height: 900 }, reads: true });
+check('a program that waits: on 390 px each row is a paragraph, and axe finds nothing', 'waits.html', async (page) => {
+  const cut = await page.locator('table.stacked td').evaluateAll((cells) => cells
+    .filter((cell) => getComputedStyle(cell).display !== 'none' && cell.getBoundingClientRect().right > 390).map((cell) => cell.textContent));
+  equal(cut, [], 'beyond the edge');
+  const row = page.locator('table.stacked tbody tr').first();
+  expect((await row.locator('td').allTextContents()).length === 6, 'every column is there');
+  const time = row.locator('td').nth(2);
+  equal(await time.getAttribute('data-head'), 'time', 'its name');
+  expect(await time.evaluate((cell) => getComputedStyle(cell, '::before').content) !== 'none', 'the name is shown');
+  await findsNothing(page, 'light');
+  if (shots) await page.screenshot({ path: join(shots, 'waits-390.png') });
+}, { size: { width: 390, height: 844 } });
 check('what a line saves is a bar at its right', 'work.html', async (page) => {
   const claim = await page.locator('.verdict li .words').first().boundingBox(), saves = await page.locator('.verdict li .saving').first().boundingBox();
   expect(saves.x > claim.x + claim.width - 1, `${claim.x} + ${claim.width}, ${saves.x}`);
