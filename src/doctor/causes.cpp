@@ -29,26 +29,31 @@ base::Result<Chapter> chapter(const fs::path& folder, const std::string& name) {
   return out;
 }
 
+/// How the words of a tool's messages are known.
+std::string_view source_of_messages(const std::string& tool) {
+  if (tool == "ncu")
+    return "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; later ones: documentation";
+  if (tool == "nsys") return "nsys 2022.4 and 2025.3.1: run; later ones: documentation";
+  return "the texts of CUDA 11 to 13 and of PyTorch 2";
+}
+
 /// One cause for each id of the tool's messages, with all the words by which it is known.
 std::vector<Cause> said_by(const std::string& tool) {
   std::vector<Cause> out;
-  std::map<std::string_view, std::size_t> at;
+  std::map<std::string_view, std::size_t> place_of_id;
   for (const collect::Message& message : collect::messages(tool)) {
     const std::string words = "`" + std::string(message.words) + "`";
-    if (const auto [known, fresh] = at.try_emplace(message.id, out.size()); !fresh) {
-      std::string& text = out[known->second].explanation;
-      text.insert(text.size() - 1, ", " + words);
+    const auto [place, is_new] = place_of_id.try_emplace(message.id, out.size());
+    if (!is_new) {
+      std::string& recognized_by = out[place->second].explanation;
+      recognized_by.insert(recognized_by.size() - 1, ", " + words);
       continue;
     }
     std::string_view cure = message.cure;
     while (cure.ends_with('.')) cure.remove_suffix(1);
     out.push_back({std::string(message.id), std::string(message.explanation),
                    "Recognized by: " + words + ".", std::string(cure),
-                   tool == "ncu" ? "ncu 2020.3 to 2024.1: run without a GPU; 2025.3.1: recorded; "
-                                   "later ones: documentation"
-                   : tool == "nsys" ? "nsys 2022.4 and 2025.3.1: run; later ones: documentation"
-                                    : "the texts of CUDA 11 to 13 and of PyTorch 2",
-                   base::exit_code(message.code)});
+                   std::string(source_of_messages(tool)), base::exit_code(message.code)});
   }
   return out;
 }
@@ -130,7 +135,7 @@ std::string causes_page() {
       text += "\n### `" + cause.id + "`: " + cause.title + "\n\n";
       text += cause.explanation + "\n\n";
       text += "**Remedy:** " + cause.cure + ".\n\n";
-      text += "*Known from:* " + cause.seen + ".\n";
+      text += "*Known from:* " + cause.known_from + ".\n";
     }
   }
   return text;

@@ -23,7 +23,8 @@ struct Cause {
   std::string title;        ///< a few words
   std::string explanation;  ///< what it means for a measurement: one to three sentences
   std::string cure;         ///< imperative, no full stop
-  std::string seen;  ///< tool versions and how: "ncu 2022.3 and 2024.1: run; 2026.1: documentation"
+  /// Tool versions and how: "ncu 2022.3 and 2024.1: run; 2026.1: documentation".
+  std::string known_from;
   int exit_code = 0;  ///< of the doctor when this is the first failure
 };
 

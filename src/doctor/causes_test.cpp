@@ -22,7 +22,7 @@ TEST(Causes, AreWellFormed) {
       const std::string id(cause.id);
       EXPECT_TRUE(id.starts_with(std::string(chapter.name) + ".")) << id;
       EXPECT_TRUE(seen.insert(id).second) << id << " stands twice";
-      for (const auto& text : {cause.title, cause.explanation, cause.cure, cause.seen}) {
+      for (const auto& text : {cause.title, cause.explanation, cause.cure, cause.known_from}) {
         EXPECT_FALSE(text.empty()) << id;
         EXPECT_EQ(base::printable(text), text) << id;
       }

@@ -1,5 +1,5 @@
-// The checks of a machine, in the order in which they are asked. Each function stands in the file
-// named behind it.
+// The checks of a machine, in their order. Each function is defined in the file that its comment
+// names.
 #pragma once
 
 #include "doctor/check.hpp"

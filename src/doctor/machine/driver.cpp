@@ -19,7 +19,7 @@ std::string cuda_text(int version) {
 // nothing down that anybody measures.
 struct Limit {
   std::uint64_t bit;
-  std::string_view what;
+  std::string_view name;
 };
 constexpr Limit kLimits[] = {{0x2, "the application clocks setting"},
                              {0x4, "the power cap"},
@@ -28,6 +28,11 @@ constexpr Limit kLimits[] = {{0x2, "the application clocks setting"},
                              {0x20, "heat (software)"},
                              {0x40, "heat (hardware)"},
                              {0x80, "the power brake"}};
+
+/// " in a container (docker)", after `link`; "" outside one.
+std::string in_container(const MachineFacts& facts, std::string_view link) {
+  return facts.container.empty() ? "" : fmt::format("{} ({})", link, facts.container);
+}
 
 }  // namespace
 
@@ -46,16 +51,16 @@ Findings check_driver(const MachineFacts& facts) {
         "the driver's libraries are installed, but no kernel module is loaded; NVML reports: " +
             facts.nvml.error)};
   if (!facts.kernel_module.empty() && !facts.nvml.loaded)
-    return {finding_of(
-        "machine.no_driver_libraries", facts.container.empty() ? Grade::kWarn : Grade::kFail,
-        "kernel module " + facts.kernel_module +
-            " is loaded, but libnvidia-ml.so.1 is not: " + facts.nvml.error +
-            (facts.container.empty() ? "" : "; in a container (" + facts.container + ")"))};
+    return {finding_of("machine.no_driver_libraries",
+                       facts.container.empty() ? Grade::kWarn : Grade::kFail,
+                       fmt::format("kernel module {} is loaded, but libnvidia-ml.so.1 is not: {}{}",
+                                   facts.kernel_module, facts.nvml.error,
+                                   in_container(facts, "; in a container")))};
   if (!facts.kernel_module.empty() && !facts.device_nodes)
-    return {finding_of(
-        "machine.no_device_nodes", Grade::kFail,
-        "kernel module " + facts.kernel_module + " is loaded, but there is no /dev/nvidiactl" +
-            (facts.container.empty() ? "" : " in this container (" + facts.container + ")"))};
+    return {
+        finding_of("machine.no_device_nodes", Grade::kFail,
+                   fmt::format("kernel module {} is loaded, but there is no /dev/nvidiactl{}",
+                               facts.kernel_module, in_container(facts, " in this container")))};
   if (facts.nvml.error_code != 0)
     return {finding_of("machine.driver_silent", Grade::kFail, "NVML reports: " + facts.nvml.error)};
   std::string text =
@@ -70,7 +75,7 @@ Findings check_gpus(const MachineFacts& facts) {
   for (const NvmlGpu& gpu : facts.nvml.gpus) names.push_back(gpu.name);
   if (names.empty()) names = facts.kernel_gpus;
   if (names.empty()) return {skipped("there is none")};
-  const std::string all =
+  const std::string gpus =
       fmt::format("{}: {}", base::counted(names.size(), "GPU"), base::join(names, ", "));
   const auto visible = facts.environment.find("CUDA_VISIBLE_DEVICES");
   if (visible != facts.environment.end()) {
@@ -80,54 +85,52 @@ Findings check_gpus(const MachineFacts& facts) {
         value == "none")
       return {
           finding_of("machine.gpus_hidden", Grade::kFail,
-                     all + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
-    return {well(all + "; CUDA_VISIBLE_DEVICES=" + visible->second)};
+                     gpus + "; CUDA_VISIBLE_DEVICES='" + visible->second + "' hides all of them")};
+    return {well(gpus + "; CUDA_VISIBLE_DEVICES=" + visible->second)};
   }
-  return {well(all)};
+  return {well(gpus)};
 }
 
 Findings check_mig(const MachineFacts& facts) {
-  std::vector<std::string> on;
-  bool known = false;
-  for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i) {
-    known = true;
-    if (facts.nvml.gpus[i].mig.value_or(false)) on.push_back("GPU " + std::to_string(i));
-  }
-  if (!known) return {skipped("NVML names no GPU")};
-  if (on.empty()) return {well("no")};
-  return {finding_of("machine.mig_on", Grade::kWarn, base::join(on, ", ") + ": MIG mode is on")};
+  if (facts.nvml.gpus.empty()) return {skipped("NVML names no GPU")};
+  std::vector<std::string> shared;
+  for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i)
+    if (facts.nvml.gpus[i].mig.value_or(false)) shared.push_back("GPU " + std::to_string(i));
+  if (shared.empty()) return {well("no")};
+  return {
+      finding_of("machine.mig_on", Grade::kWarn, base::join(shared, ", ") + ": MIG mode is on")};
 }
 
 Findings check_clocks(const MachineFacts& facts) {
   Findings out;
-  bool known = false;
+  bool is_reported = false;
   for (std::size_t i = 0; i < facts.nvml.gpus.size(); ++i) {
     const NvmlGpu& gpu = facts.nvml.gpus[i];
-    const std::string who = "GPU " + std::to_string(i);
+    const std::string gpu_name = "GPU " + std::to_string(i);
     if (gpu.clock_limits) {
-      known = true;
-      std::vector<std::string> now;
+      is_reported = true;
+      std::vector<std::string> causes;
       for (const Limit& limit : kLimits)
-        if (*gpu.clock_limits & limit.bit) now.emplace_back(limit.what);
-      if (!now.empty())
+        if (*gpu.clock_limits & limit.bit) causes.emplace_back(limit.name);
+      if (!causes.empty())
         out.push_back(finding_of(
             "machine.clocks_held", Grade::kWarn,
             fmt::format(
-                "{}: clocks are throttled now by {}{}", who, base::join(now, ", "),
+                "{}: clocks are throttled now by {}{}", gpu_name, base::join(causes, ", "),
                 gpu.sm_clock_mhz && gpu.max_sm_clock_mhz
                     ? fmt::format(" ({} of {} MHz)", *gpu.sm_clock_mhz, *gpu.max_sm_clock_mhz)
                     : std::string())));
     }
     if (gpu.application_clock_mhz && gpu.default_application_clock_mhz) {
-      known = true;
+      is_reported = true;
       if (*gpu.application_clock_mhz != *gpu.default_application_clock_mhz)
         out.push_back(finding_of(
             "machine.application_clocks", Grade::kWarn,
-            fmt::format("{}: application clock {} MHz, by default {} MHz", who,
+            fmt::format("{}: application clock {} MHz, by default {} MHz", gpu_name,
                         *gpu.application_clock_mhz, *gpu.default_application_clock_mhz)));
     }
   }
-  if (!known) return {skipped("NVML does not report it")};
+  if (!is_reported) return {skipped("NVML does not report it")};
   if (out.empty())
     out.push_back(well("no throttling (clocks locked with nvidia-smi -lgc do not show here)"));
   return out;

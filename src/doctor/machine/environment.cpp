@@ -27,7 +27,7 @@ Findings check_injection(const MachineFacts& facts) {
     model::Finding finding =
         finding_of("machine.injection_set", Grade::kWarn, base::join(injected, "; "));
     std::string names;
-    for (const std::string& each : injected) names += " " + each.substr(0, each.find('='));
+    for (const std::string& setting : injected) names += " " + setting.substr(0, setting.find('='));
     finding.commands = {"unset" + names};
     out.push_back(std::move(finding));
   }

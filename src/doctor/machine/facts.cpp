@@ -228,7 +228,7 @@ NvmlGpu gpu_of(const Library& nvml, Device device) {
   return gpu;
 }
 
-/// Never fails: what cannot be had is absent.
+/// Never fails: values that NVML does not give are absent.
 Nvml ask_nvml(const std::filesystem::path& library) {
   Nvml answer;
   if (library.empty()) {

@@ -1,7 +1,7 @@
 // What is known of this machine: plain data, gathered once; nothing is judged here.
 //
-// Everything that is read from files is read below `root`, so that a recorded /proc stands in for a
-// machine (tests); the environment and the library of NVML are given too. Gathering starts no
+// Everything that is read from files is read below `root`, so that a recorded /proc can be a
+// machine in tests; the environment and the library of NVML are given too. Gathering starts no
 // program that measures: it asks the first nsys and the first ncu that are found what they can do
 // (cached, collect/nsight/tools.hpp) and nsys's importer for its version.
 #pragma once
@@ -38,7 +38,7 @@ struct ToolSeen {
   std::optional<collect::Abilities> in_use;  ///< of the first
   std::string error;                         ///< why not
   std::vector<collect::Version>
-      bundled_cupti;  ///< nsys: CUDA versions (12.4) of the CUPTIs beside it, ascending
+      bundled_cupti;  ///< nsys: CUDA versions (12.4) of the CUPTIs that it ships, ascending
   std::optional<std::filesystem::path> importer;  ///< nsys: QdstrmImporter
   std::string importer_error;  ///< what it said when it was asked for its version and could not run
 };
@@ -97,13 +97,13 @@ struct MachineFacts {
   std::string cupti;        ///< "CUPTI 13.0.1, /usr/local/cuda/lib64/libcupti.so.13"
   std::string cupti_error;  ///< why there is none
   std::string inject_library, inject_error;
-  std::string mpi_library;       ///< librangescope_mpi.so beside it; "" where there is none
+  std::string mpi_library;  ///< librangescope_mpi.so in the same folder; "" where there is none
   std::string launcher, duckdb;  ///< as in MachineSources
 
   std::vector<ProcessSeen> holders;
   std::optional<int> perf_event_paranoid, ptrace_scope;
   std::optional<CpuSamplingSeen>
-      cpu_sampling;  ///< absent where nobody asked: gathering opens no event
+      cpu_sampling;  ///< absent unless asked for: gathering opens no event
   std::map<std::string, std::uint64_t> soft_limits;  ///< of /proc/self/limits; unlimited is absent
   bool limits_known = false;
   std::filesystem::path runs;

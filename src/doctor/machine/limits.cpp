@@ -32,19 +32,19 @@ Findings check_perf_events(const MachineFacts& facts) {
 
 Findings check_cpu_sampling(const MachineFacts& facts) {
   if (!facts.cpu_sampling) return {skipped("perf_event_open was not asked")};
-  const CpuSamplingSeen& seen = *facts.cpu_sampling;
-  if (!seen.refused.empty()) {
+  const CpuSamplingSeen& sampling = *facts.cpu_sampling;
+  if (!sampling.refused.empty()) {
     model::Finding finding =
-        finding_of("machine.cpu_not_sampled", Grade::kWarn, seen.refused, seen.cure);
-    if (seen.refused.find("paranoid") != std::string::npos)
+        finding_of("machine.cpu_not_sampled", Grade::kWarn, sampling.refused, sampling.cure);
+    if (sampling.refused.find("paranoid") != std::string::npos)
       finding.commands = {"sudo sysctl -w kernel.perf_event_paranoid=2"};
     return {finding};
   }
   Findings out;
   std::string text = "call chains";
-  if (seen.switches) text += " and waits";
+  if (sampling.switches) text += " and waits";
   text += " of programs started here";
-  if (!seen.kernel)
+  if (!sampling.kernel)
     text += "; the operating system's part is computed, since its code may not be sampled";
   constexpr unsigned kPtrace = 19;  // CAP_SYS_PTRACE
   if (facts.ptrace_scope.value_or(0) >= 2 && (facts.capabilities.value_or(0) >> kPtrace & 1) == 0)

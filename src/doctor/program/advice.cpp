@@ -1,5 +1,7 @@
 #include "doctor/program/advice.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/embedded.hpp"
@@ -20,10 +22,12 @@ collect::Abilities some(const std::string& tool, collect::Version since) {
   can.tool = tool;
   can.path = tool;
   can.version = since;
-  for (const auto& [of, option, values] : base::rows<3>(rangescope_usual_options))
-    if (of == tool)
-      for (const std::string_view value : base::split(values, ' '))
-        if (auto& into = can.options[std::string(option)]; !value.empty()) into.emplace_back(value);
+  for (const auto& [row_tool, option, values] : base::rows<3>(rangescope_usual_options)) {
+    if (row_tool != tool) continue;
+    std::vector<std::string>& taken = can.options[std::string(option)];
+    for (const std::string_view value : base::split(values, ' '))
+      if (!value.empty()) taken.emplace_back(value);
+  }
   can.default_set = tool == "ncu" ? "basic" : "";
   if (!can.default_set.empty()) can.sets[can.default_set];
   return can;
@@ -214,12 +218,13 @@ class Adviser {
           std::to_string(occurrences_));
       return;
     }
-    const std::uint64_t all = std::max<std::uint64_t>(own_ + sum_.other_thread_kernels, 1);
-    const std::uint64_t each = (all + occurrences_ - 1) / occurrences_;
-    options.values["launch_count"] = {std::to_string(each)};
-    way.notes.emplace_back("measures as many kernels as one instance launches (" +
-                           std::to_string(each) + "); leave --launch-count out for all " +
-                           std::to_string(all));
+    const std::uint64_t kernels = std::max<std::uint64_t>(own_ + sum_.other_thread_kernels, 1);
+    const std::uint64_t an_instance = (kernels + occurrences_ - 1) / occurrences_;
+    options.values["launch_count"] = {std::to_string(an_instance)};
+    way.notes.push_back(fmt::format(
+        "measures as many kernels as one instance launches ({}); leave --launch-count out for all "
+        "{}",
+        an_instance, kernels));
   }
 
   const ProgramLook& look_;

@@ -21,41 +21,56 @@ using model::kNone;
 using model::kOpen;
 using model::RangeKind;
 
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  return (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0x100000001b3ull;
+}
+
 /// What one launching call caused.
 struct Work {
   std::uint32_t kernels = 0, copies = 0, memsets = 0, graphs = 0;
   std::vector<std::uint32_t> left_out;  ///< names of kernels that are not chosen
   std::int64_t last_end_ns = 0;
-  std::uint64_t
-      names = 0,
-      shapes = 0;  ///< hashes of the sequence of kernels, of names alone and with configurations
+  /// Hashes of the sequence of kernels, of names alone and with configurations.
+  std::uint64_t names = 0, shapes = 0;
   std::vector<std::uint32_t> contexts;
+
+  /// Chosen kernels and graphs.
+  [[nodiscard]] bool has_chosen() const { return kernels > 0 || graphs > 0; }
+  [[nodiscard]] bool has_kernels() const { return has_chosen() || !left_out.empty(); }
 };
 
+/// The value of a graph in the hash of a sequence of kernels.
+constexpr std::uint64_t kGraphInSequence = 7;
+
 /// An occurrence of a range that was meant, and the work inside.
-struct Meant {
+struct Occurrence {
   std::int64_t start_ns = 0, end_ns = 0;
   bool blind = false;
   std::int64_t last_work_ns = 0;
-  std::uint64_t names = 0, shapes = 0;
-};
+  std::uint64_t names = 0, shapes = 0;  ///< as of Work
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  return (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0x100000001b3ull;
-}
+  void add(const Work& work) {
+    names = mix(names, work.names);
+    shapes = mix(shapes, work.shapes);
+    last_work_ns = std::max(last_work_ns, work.last_end_ns);
+  }
+};
+using Occurrences = std::unordered_map<std::uint32_t, Occurrence>;  // by place in the tree
 
 /// When some occurrence of one process was open.
 class OpenTimes {
  public:
-  void add(const Meant& one) { times_.emplace_back(one.start_ns, one.end_ns); }
+  void add(const Occurrence& occurrence) {
+    times_.emplace_back(occurrence.start_ns, occurrence.end_ns);
+  }
   void finish() {
     std::sort(times_.begin(), times_.end());
     for (std::size_t i = 1; i < times_.size(); ++i)
       times_[i].second = std::max(times_[i].second, times_[i - 1].second);
   }
-  [[nodiscard]] bool open_at(std::int64_t at) const {
-    const auto after = std::upper_bound(times_.begin(), times_.end(), std::pair{at, kOpen});
-    return after != times_.begin() && std::prev(after)->second >= at;
+  [[nodiscard]] bool open_at(std::int64_t time_ns) const {
+    const auto after = std::upper_bound(times_.begin(), times_.end(), std::pair{time_ns, kOpen});
+    return after != times_.begin() && std::prev(after)->second >= time_ns;
   }
 
  private:
@@ -126,106 +141,124 @@ class Gatherer {
     facts_.cuda = !session_.clock.gpu.empty() || !session_.devices.empty() ||
                   !session_.launches.empty() || !session_.kernels.empty();
     const bool light = analyze::is_light(session_);
-    if (light) {  // what it did with CUDA nobody looked at
+    if (light) {  // its use of CUDA was not recorded
       facts_.gpu_unavailable = "the run was recorded with --light";
       facts_.cuda = true;
     }
-    for (const model::Loss& loss : session_.losses) {
-      if (loss.kind == "gpu_unavailable") {
-        facts_.gpu_unavailable = loss.detail;
-        facts_.cuda = true;
-      }
-      if (loss.kind == "gpu_partial" || loss.kind == "dropped_gpu_records" ||
-          loss.kind == "cupti_failed" || loss.kind == "gpu_stream_not_closed" ||
-          loss.kind == "unfinished_gpu_work")
-        facts_.gpu_lost += (facts_.gpu_lost.empty() ? "" : "; ") + loss.detail;
-      if (loss.kind == "no_capture_file") facts_.unrecorded = loss.detail;
-      if (model::explains_missing_ranges(loss) && facts_.not_recorded.empty()) {
-        facts_.not_recorded_kind = loss.kind.id();
-        facts_.not_recorded = loss.detail;
-      }
-      if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
-      if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
-    }
-    std::set<std::string> domains;
-    bool ranges = false;  // of the program: modules are none that nsys or ncu would know
-    for (const model::Range& range : session_.ranges) {
-      if (range.module) continue;
-      ranges = true;
-      domains.insert(text(session_.domains[range.domain].name));
-    }
+    for (const model::Loss& loss : session_.losses) note(loss);
+    find_domains();
     // CUDA makes a process known too; without CUDA it was NVTX.
-    facts_.nvtx = ranges || !session_.marks.empty() || session_.domains.size() > 1 ||
-                  !session_.categories.empty() || !session_.resources.empty() ||
-                  (facts_.processes > 0 && (light || !facts_.cuda));
+    const bool other_calls = !session_.marks.empty() || session_.domains.size() > 1 ||
+                             !session_.categories.empty() || !session_.resources.empty();
+    const bool known_by_nvtx = facts_.processes > 0 && (light || !facts_.cuda);
+    facts_.nvtx = !facts_.domains.empty() || other_calls || known_by_nvtx;
+    find_parents();
+  }
+
+  void note(const model::Loss& loss) {
+    const bool gpu_is_incomplete =
+        loss.kind == "gpu_partial" || loss.kind == "dropped_gpu_records" ||
+        loss.kind == "cupti_failed" || loss.kind == "gpu_stream_not_closed" ||
+        loss.kind == "unfinished_gpu_work";
+    if (loss.kind == "gpu_unavailable") {
+      facts_.gpu_unavailable = loss.detail;
+      facts_.cuda = true;
+    }
+    if (gpu_is_incomplete) {
+      if (!facts_.gpu_lost.empty()) facts_.gpu_lost += "; ";
+      facts_.gpu_lost += loss.detail;
+    }
+    if (loss.kind == "no_capture_file") facts_.unrecorded = loss.detail;
+    if (model::explains_missing_ranges(loss) && facts_.not_recorded.empty()) {
+      facts_.not_recorded_kind = loss.kind.id();
+      facts_.not_recorded = loss.detail;
+    }
+    if (loss.kind == "gpu_stream_not_closed") not_closed_ = true;
+    if (loss.kind == "pop_without_push") facts_.unbalanced_pops = loss.count;
+  }
+
+  /// Of the program's own ranges: modules are none that nsys or ncu would know.
+  void find_domains() {
+    std::set<std::string> domains;
+    for (const model::Range& range : session_.ranges)
+      if (!range.module) domains.insert(text(session_.domains[range.domain].name));
     facts_.domains.assign(domains.begin(), domains.end());
-    // A process is below another one when its chain of parents leads there.
+  }
+
+  /// A process is below another one when its chain of parents leads there.
+  void find_parents() {
     std::unordered_map<std::uint32_t, std::uint32_t> by_pid;
     for (std::uint32_t i = 0; i < session_.processes.size(); ++i)
       by_pid.try_emplace(session_.processes[i].pid, i);
     parent_.assign(session_.processes.size(), kNone);
-    for (std::uint32_t i = 0; i < session_.processes.size(); ++i)
-      if (const auto found = by_pid.find(session_.processes[i].parent_pid);
-          found != by_pid.end() && found->second != i)
-        parent_[i] = found->second;
+    for (std::uint32_t i = 0; i < session_.processes.size(); ++i) {
+      const auto parent = by_pid.find(session_.processes[i].parent_pid);
+      if (parent != by_pid.end() && parent->second != i) parent_[i] = parent->second;
+    }
   }
 
   void gpu_work() {
     work_.resize(session_.launches.size());
-    const auto add = [&](std::uint32_t launch, std::int64_t end, std::uint32_t stream) -> Work* {
-      if (launch >= work_.size()) return nullptr;
-      Work& work = work_[launch];
-      work.last_end_ns = std::max(work.last_end_ns, end);
-      if (stream < session_.streams.size()) {
-        const std::uint32_t context = session_.streams[stream].context;
-        if (std::find(work.contexts.begin(), work.contexts.end(), context) == work.contexts.end())
-          work.contexts.push_back(context);
-      }
-      return &work;
-    };
-    for (const model::Kernel& kernel : session_.kernels) {
-      Work* work = add(kernel.launch, kernel.end_ns, kernel.stream);
-      if (!work) {
-        ++facts_.orphan_kernels;
-        continue;
-      }
-      if (kernel.name >= chosen_kernels_.size() || chosen_kernels_[kernel.name])
-        ++work->kernels;
-      else
-        work->left_out.push_back(kernel.name);
-      work->names = mix(work->names, kernel.name + 1);
-      work->shapes = mix(mix(work->shapes, kernel.name + 1), kernel.shape + 1);
-    }
+    for (const model::Kernel& kernel : session_.kernels) add(kernel);
     for (const model::Copy& copy : session_.copies)
-      if (Work* work = add(copy.launch, copy.end_ns, copy.stream)) ++work->copies;
+      if (Work* work = work_of(copy.launch, copy.end_ns, copy.stream)) ++work->copies;
     for (const model::Memset& set : session_.memsets)
-      if (Work* work = add(set.launch, set.end_ns, set.stream)) ++work->memsets;
-    for (const model::GraphLaunch& graph : session_.graph_launches) {
-      (void)add(graph.launch, graph.end_ns, graph.stream);
-    }
+      if (Work* work = work_of(set.launch, set.end_ns, set.stream)) ++work->memsets;
+    for (const model::GraphLaunch& graph : session_.graph_launches)
+      (void)work_of(graph.launch, graph.end_ns, graph.stream);
     for (std::uint32_t i = 0; i < session_.launches.size(); ++i) {
       const model::Launch& call = session_.launches[i];
       if (call.kind == model::LaunchKind::kGraph) {
         work_[i].graphs = 1;
-        work_[i].names = mix(work_[i].names, 7);
+        work_[i].names = mix(work_[i].names, kGraphInSequence);
       }
       by_start_.push_back(i);
-      const std::uint32_t process = process_of(call.thread);
-      const auto [at, fresh] = first_call_.try_emplace(process, call.start_ns);
-      if (!fresh) at->second = std::min(at->second, call.start_ns);
+      const auto [first, is_new] = first_call_.try_emplace(process_of(call.thread), call.start_ns);
+      if (!is_new) first->second = std::min(first->second, call.start_ns);
     }
-    // A killed process takes its last GPU records with it: what ended after the last work that is
-    // known is not judged.
-    if (not_closed_)
-      for (std::uint32_t i = 0; i < session_.launches.size(); ++i)
-        if (work_[i].kernels + work_[i].graphs + work_[i].left_out.size() > 0) {
-          std::int64_t& horizon =
-              horizon_.try_emplace(process_of(session_.launches[i].thread), 0).first->second;
-          horizon = std::max(horizon, session_.launches[i].start_ns);
-        }
+    if (not_closed_) find_horizons();
     std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::uint32_t a, std::uint32_t b) {
       return session_.launches[a].start_ns < session_.launches[b].start_ns;
     });
+  }
+
+  /// What a launch caused, with one more piece of work that ended at `end_ns`; null for a launch
+  /// that was not recorded.
+  Work* work_of(std::uint32_t launch, std::int64_t end_ns, std::uint32_t stream) {
+    if (launch >= work_.size()) return nullptr;
+    Work& work = work_[launch];
+    work.last_end_ns = std::max(work.last_end_ns, end_ns);
+    if (stream < session_.streams.size()) {
+      const std::uint32_t context = session_.streams[stream].context;
+      if (std::find(work.contexts.begin(), work.contexts.end(), context) == work.contexts.end())
+        work.contexts.push_back(context);
+    }
+    return &work;
+  }
+
+  void add(const model::Kernel& kernel) {
+    Work* work = work_of(kernel.launch, kernel.end_ns, kernel.stream);
+    if (work == nullptr) {
+      ++facts_.orphan_kernels;
+      return;
+    }
+    if (kernel.name >= chosen_kernels_.size() || chosen_kernels_[kernel.name])
+      ++work->kernels;
+    else
+      work->left_out.push_back(kernel.name);
+    work->names = mix(work->names, kernel.name + 1);
+    work->shapes = mix(mix(work->shapes, kernel.name + 1), kernel.shape + 1);
+  }
+
+  /// A killed process takes its last GPU records with it: what ended after the last work that is
+  /// known is not judged.
+  void find_horizons() {
+    for (std::uint32_t i = 0; i < session_.launches.size(); ++i) {
+      if (!work_[i].has_kernels()) continue;
+      const model::Launch& call = session_.launches[i];
+      std::int64_t& horizon_ns = horizon_.try_emplace(process_of(call.thread), 0).first->second;
+      horizon_ns = std::max(horizon_ns, call.start_ns);
+    }
   }
 
   /// Every path, with the work that was launched while it was open: push/pop ranges by the
@@ -244,30 +277,35 @@ class Gatherer {
         }
       }
     }
-    std::vector<std::pair<SeenRange, std::uint32_t>> all;  // and its node
+    std::vector<std::pair<SeenRange, std::uint32_t>> ranges;  // and its node
     for (const std::uint32_t node : tree_.depth_first) {
       if (tree_.nodes[node].module) continue;
-      SeenRange seen;
-      seen.domain = text(session_.domains[tree_.nodes[node].domain].name);
-      for (const std::string_view name : analyze::path_of(tree_, session_, node))
-        seen.path.emplace_back(name);
-      seen.kind = tree_.nodes[node].kind;
-      for (std::size_t i = tree_.node_begin[node]; i < tree_.node_begin[node + 1]; ++i) {
-        const analyze::Cell& cell = tree_.cells[tree_.node_cells[i]];
-        seen.occurrences += cell.closed + cell.unclosed;
-        seen.unclosed += cell.unclosed;
-        seen.total_ns += static_cast<std::int64_t>(cell.inclusive_ns);
-      }
-      seen.kernels = kernels[node];
-      seen.graph_launches = graphs[node];
-      all.emplace_back(std::move(seen), node);
+      SeenRange range = range_of_node(node);
+      range.kernels = kernels[node];
+      range.graph_launches = graphs[node];
+      ranges.emplace_back(std::move(range), node);
     }
-    std::ranges::stable_sort(all, std::greater(),
-                             [](const auto& each) { return each.first.occurrences; });
-    for (auto& [seen, node] : all) {
-      facts_.ranges.push_back(std::move(seen));
+    std::ranges::stable_sort(ranges, std::greater(),
+                             [](const auto& entry) { return entry.first.occurrences; });
+    for (auto& [range, node] : ranges) {
+      facts_.ranges.push_back(std::move(range));
       order_.push_back(node);
     }
+  }
+
+  [[nodiscard]] SeenRange range_of_node(std::uint32_t node) const {
+    SeenRange range;
+    range.domain = text(session_.domains[tree_.nodes[node].domain].name);
+    for (const std::string_view name : analyze::path_of(tree_, session_, node))
+      range.path.emplace_back(name);
+    range.kind = tree_.nodes[node].kind;
+    for (std::size_t i = tree_.node_begin[node]; i < tree_.node_begin[node + 1]; ++i) {
+      const analyze::Cell& cell = tree_.cells[tree_.node_cells[i]];
+      range.occurrences += cell.closed + cell.unclosed;
+      range.unclosed += cell.unclosed;
+      range.total_ns += static_cast<std::int64_t>(cell.inclusive_ns);
+    }
+    return range;
   }
 
   RangeFacts meant(const model::RangeTerm& term, const std::vector<model::RangeTerm>& excluded) {
@@ -276,56 +314,59 @@ class Gatherer {
     out.kind_said = term.kind_said();
     std::vector<char> chosen(tree_.nodes.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      const SeenRange& seen = facts_.ranges[i];
-      const std::vector<std::string_view> path(seen.path.begin(), seen.path.end());
-      if (std::any_of(excluded.begin(), excluded.end(), [&](const model::RangeTerm& other) {
-            return other.names_region(seen.domain, path, seen.kind);
-          }))
-        continue;
+      const SeenRange& range = facts_.ranges[i];
+      const std::vector<std::string_view> path(range.path.begin(), range.path.end());
+      const bool is_excluded =
+          std::any_of(excluded.begin(), excluded.end(), [&](const model::RangeTerm& other) {
+            return other.names_region(range.domain, path, range.kind);
+          });
+      if (is_excluded) continue;
       for (const model::RangeExpression& form : term.forms) {
-        if (!form.names_itself(seen.domain, path, seen.kind)) continue;
+        if (!form.names_itself(range.domain, path, range.kind)) continue;
         if (out.seen.empty()) out.term.forms = {form};
         if (!chosen[order_[i]]) out.seen.push_back(i);
         chosen[order_[i]] = 1;
       }
     }
-    std::unordered_map<std::uint32_t, Meant> all;
-    occurrences_of(chosen, all, out);
-    work_inside(chosen, all, out);
+    Occurrences occurrences;
+    occurrences_of(chosen, occurrences, out);
+    work_inside(chosen, occurrences, out);
+    compare(occurrences, out);
     return out;
   }
 
-  void occurrences_of(const std::vector<char>& chosen,
-                      std::unordered_map<std::uint32_t, Meant>& all, RangeFacts& out) const {
+  void occurrences_of(const std::vector<char>& chosen, Occurrences& occurrences,
+                      RangeFacts& out) const {
     std::set<std::uint32_t> threads, processes;
     std::vector<std::int64_t> lengths;
-    std::int64_t first = std::numeric_limits<std::int64_t>::max(), first_closed = first, last = 0;
-    for (std::uint32_t o = 0; o < tree_.range_of.size(); ++o) {
-      if (!chosen[node_of(o)]) continue;
-      const model::Range& range = range_of(o);
+    std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
+    std::int64_t first_closed_ns = first_ns, last_ns = 0;
+    for (std::uint32_t place = 0; place < tree_.range_of.size(); ++place) {
+      if (!chosen[node_of(place)]) continue;
+      const model::Range& range = range_of(place);
       const std::uint32_t process = process_of(range.thread);
-      Meant& one = all[o];
-      one.start_ns = range.start_ns;
-      one.end_ns = range.end_ns;
+      Occurrence& occurrence = occurrences[place];
+      occurrence.start_ns = range.start_ns;
+      occurrence.end_ns = range.end_ns;
       if (not_closed_) {
         const auto horizon = horizon_.find(process);
-        one.blind = horizon == horizon_.end() || one.end_ns > horizon->second;
-        out.blind += one.blind ? 1 : 0;
+        occurrence.blind = horizon == horizon_.end() || occurrence.end_ns > horizon->second;
+        out.blind += occurrence.blind ? 1 : 0;
       }
       ++out.occurrences;
-      first = std::min(first, range.start_ns);
+      first_ns = std::min(first_ns, range.start_ns);
       if (range.end_ns == kOpen) {
         ++out.unclosed;
       } else {
         lengths.push_back(range.end_ns - range.start_ns);
-        last = std::max(last, range.end_ns);
-        if (range.start_ns < first_closed) {
-          first_closed = range.start_ns;
+        last_ns = std::max(last_ns, range.end_ns);
+        if (range.start_ns < first_closed_ns) {
+          first_closed_ns = range.start_ns;
           out.first_ns = lengths.back();
         }
       }
       out.registered += range.registered ? 1 : 0;
-      out.nested += tree_.parent[o] != kNone ? 1 : 0;
+      out.nested += tree_.parent[place] != kNone ? 1 : 0;
       threads.insert(range.thread);
       processes.insert(process);
     }
@@ -334,7 +375,7 @@ class Gatherer {
     for (const std::uint32_t process : processes)
       out.child_processes += parent_[process] != kNone ? 1 : 0;
     if (lengths.empty()) return;
-    out.span_ns = last - first;
+    out.span_ns = last_ns - first_ns;
     const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
     std::nth_element(lengths.begin(), middle, lengths.end());
     out.median_ns = *middle;
@@ -347,13 +388,13 @@ class Gatherer {
                                      bool inherited) const {
     for (std::uint32_t entry : around_.of(around_.of_launch[launch])) {
       if (((entry & kInherited) != 0) != inherited) continue;
-      for (std::uint32_t o = entry & ~kInherited; o != kNone; o = tree_.parent[o])
-        if (chosen[node_of(o)]) return o;
+      for (std::uint32_t place = entry & ~kInherited; place != kNone; place = tree_.parent[place])
+        if (chosen[node_of(place)]) return place;
     }
     return kNone;
   }
 
-  /// Had the launching thread a push/pop range open?
+  /// The launching thread had no push/pop range open.
   [[nodiscard]] bool bare(std::uint32_t launch) const {
     const auto entries = around_.of(around_.of_launch[launch]);
     return std::none_of(entries.begin(), entries.end(), [&](std::uint32_t entry) {
@@ -362,84 +403,90 @@ class Gatherer {
     });
   }
 
-  void work_inside(const std::vector<char>& chosen, std::unordered_map<std::uint32_t, Meant>& all,
+  void work_inside(const std::vector<char>& chosen, Occurrences& occurrences,
                    RangeFacts& out) const {
     std::unordered_map<std::uint32_t, OpenTimes> open;  // by process
-    for (const auto& [occurrence, one] : all)
-      open[process_of(range_of(occurrence).thread)].add(one);
+    for (const auto& [place, occurrence] : occurrences)
+      open[process_of(range_of(place).thread)].add(occurrence);
     for (auto& [process, times] : open) times.finish();
-    std::map<std::uint32_t, std::set<std::uint32_t>> contexts;
+    std::map<std::uint32_t, std::set<std::uint32_t>> contexts;  // by process
     std::set<std::uint32_t> other_threads;
-    for (const std::uint32_t index : by_start_) {
-      const model::Launch& call = session_.launches[index];
-      const Work& work = work_[index];
-      const std::uint32_t process = process_of(call.thread);
-      if (const std::uint32_t at = around(index, chosen, false); at != kNone) {
-        Meant& one = all[at];
-        out.kernels += work.kernels;
-        out.copies += work.copies;
-        out.memsets += work.memsets;
-        out.graph_launches += work.graphs;
-        for (const std::uint32_t name : work.left_out)
-          ++out.left_out[text(analyze::shown_name(session_.kernel_names[name]))];
-        if (work.kernels > 0 || work.graphs > 0 || !work.left_out.empty()) {
-          one.names = mix(one.names, work.names);
-          one.shapes = mix(one.shapes, work.shapes);
-          one.last_work_ns = std::max(one.last_work_ns, work.last_end_ns);
-          if (work.last_end_ns > one.end_ns) out.late_kernels += std::max(work.kernels, 1u);
-        }
-        for (const std::uint32_t context : work.contexts) contexts[process].insert(context);
-        if ((call.kind == model::LaunchKind::kOther || call.kind == model::LaunchKind::kGraph) &&
-            call.name != 0)
-          ++out.calls[text(call.name)];
-        const auto first = first_call_.find(process);
-        if (first != first_call_.end() && first->second == call.start_ns)
-          out.first_cuda_call_inside = true;
-        continue;
-      }
-      if (work.kernels == 0 && work.graphs == 0) continue;
-      const std::uint32_t amount = std::max(work.kernels, work.graphs);
-      if (around(index, chosen, true) != kNone) {
-        out.other_thread_kernels += amount;
-        if (bare(index)) out.bare_kernels += amount;
-        other_threads.insert(call.thread);
-        continue;
-      }
-      if (!bare(index)) continue;
-      for (std::uint32_t above = parent_[process], steps = 0; above != kNone && steps < 64;
-           above = parent_[above], ++steps)
-        if (const auto found = open.find(above);
-            found != open.end() && found->second.open_at(call.start_ns)) {
+    for (const std::uint32_t launch : by_start_) {
+      const std::uint32_t thread = session_.launches[launch].thread;
+      const Work& work = work_[launch];
+      if (const std::uint32_t place = around(launch, chosen, false); place != kNone) {
+        add_inside(launch, occurrences[place], out);
+        contexts[process_of(thread)].insert(work.contexts.begin(), work.contexts.end());
+      } else if (work.has_chosen()) {
+        const std::uint32_t amount = std::max(work.kernels, work.graphs);
+        const bool is_bare = bare(launch);
+        if (around(launch, chosen, true) != kNone) {
+          out.other_thread_kernels += amount;
+          if (is_bare) out.bare_kernels += amount;
+          other_threads.insert(thread);
+        } else if (is_bare && is_below_open(launch, open)) {
           out.child_kernels += amount;
-          break;
         }
+      }
     }
     out.other_threads = other_threads.size();
-    for (const auto& [unused, used] : contexts) out.contexts = std::max(out.contexts, used.size());
-    compare_occurrences(all, out);
+    for (const auto& [process, used] : contexts) out.contexts = std::max(out.contexts, used.size());
   }
 
-  static void compare_occurrences(const std::unordered_map<std::uint32_t, Meant>& all,
-                                  RangeFacts& out) {
-    std::vector<const Meant*> in_order;
-    for (const auto& [unused, one] : all) {
-      if (one.end_ns == kOpen) continue;
-      if (one.last_work_ns > one.end_ns) ++out.late_occurrences;
-      if (!one.blind) in_order.push_back(&one);
+  /// A call inside an occurrence, and what it caused.
+  void add_inside(std::uint32_t launch, Occurrence& occurrence, RangeFacts& out) const {
+    const model::Launch& call = session_.launches[launch];
+    const Work& work = work_[launch];
+    out.kernels += work.kernels;
+    out.copies += work.copies;
+    out.memsets += work.memsets;
+    out.graph_launches += work.graphs;
+    for (const std::uint32_t name : work.left_out)
+      ++out.left_out[text(analyze::shown_name(session_.kernel_names[name]))];
+    if (work.has_kernels()) {
+      occurrence.add(work);
+      if (work.last_end_ns > occurrence.end_ns) out.late_kernels += std::max(work.kernels, 1u);
     }
-    std::sort(in_order.begin(), in_order.end(),
-              [](const Meant* a, const Meant* b) { return a->start_ns < b->start_ns; });
-    std::map<std::uint64_t, std::uint64_t> names;
+    const bool is_other_call =
+        call.kind == model::LaunchKind::kOther || call.kind == model::LaunchKind::kGraph;
+    if (is_other_call && call.name != 0) ++out.calls[text(call.name)];
+    const auto first = first_call_.find(process_of(call.thread));
+    if (first != first_call_.end() && first->second == call.start_ns)
+      out.first_cuda_call_inside = true;
+  }
+
+  /// An occurrence was open meanwhile in a process above the one that launches.
+  [[nodiscard]] bool is_below_open(std::uint32_t launch,
+                                   const std::unordered_map<std::uint32_t, OpenTimes>& open) const {
+    constexpr int kMostAncestors = 64;  // process ids are used again: a chain may have a circle
+    const model::Launch& call = session_.launches[launch];
+    std::uint32_t ancestor = parent_[process_of(call.thread)];
+    for (int i = 0; i < kMostAncestors && ancestor != kNone; ++i, ancestor = parent_[ancestor]) {
+      const auto times = open.find(ancestor);
+      if (times != open.end() && times->second.open_at(call.start_ns)) return true;
+    }
+    return false;
+  }
+
+  static void compare(const Occurrences& occurrences, RangeFacts& out) {
+    std::vector<const Occurrence*> in_order;
+    for (const auto& [place, occurrence] : occurrences) {
+      if (occurrence.end_ns == kOpen) continue;
+      if (occurrence.last_work_ns > occurrence.end_ns) ++out.late_occurrences;
+      if (!occurrence.blind) in_order.push_back(&occurrence);
+    }
+    std::ranges::sort(in_order, {}, &Occurrence::start_ns);
+    std::map<std::uint64_t, std::uint64_t> occurrences_by_names;
     std::set<std::uint64_t> shapes;
-    for (const Meant* one : in_order) {
-      ++names[one->names];
-      shapes.insert(one->shapes);
+    for (const Occurrence* occurrence : in_order) {
+      ++occurrences_by_names[occurrence->names];
+      shapes.insert(occurrence->shapes);
     }
-    for (const auto& [unused, count] : names) out.sequences.push_back(count);
+    for (const auto& [names, count] : occurrences_by_names) out.sequences.push_back(count);
     std::sort(out.sequences.rbegin(), out.sequences.rend());
-    out.shapes_differ = names.size() == 1 && shapes.size() > 1;
-    out.only_first_differs = in_order.size() > 2 && names.size() == 2 &&
-                             names[in_order[0]->names] == 1 &&
+    out.shapes_differ = occurrences_by_names.size() == 1 && shapes.size() > 1;
+    out.only_first_differs = in_order.size() > 2 && occurrences_by_names.size() == 2 &&
+                             occurrences_by_names[in_order[0]->names] == 1 &&
                              in_order[0]->names != in_order[1]->names;
   }
 
@@ -483,20 +530,20 @@ collect::Evidence evidence_of(const ProgramFacts& facts, const RangeFacts& range
 }
 
 collect::Evidence evidence_of(const ProgramFacts& facts) {
-  collect::Evidence all;
-  if (facts.meant.empty()) return all;
-  all.occurrences = 0;
+  collect::Evidence sum;
+  if (facts.meant.empty()) return sum;
+  sum.occurrences = 0;
   for (const RangeFacts& range : facts.meant) {
-    const collect::Evidence one = evidence_of(facts, range);
-    *all.occurrences += one.occurrences.value_or(0);
-    if (one.kernels) all.kernels = all.kernels.value_or(0) + *one.kernels;
-    for (const auto& [name, count] : one.calls) all.calls[name] += count;
-    all.graph_launches += one.graph_launches;
-    all.other_thread_kernels += one.other_thread_kernels;
-    all.contexts = std::max(all.contexts, one.contexts);
-    if (one.alike == false) all.alike = false;
+    const collect::Evidence of_range = evidence_of(facts, range);
+    *sum.occurrences += of_range.occurrences.value_or(0);
+    if (of_range.kernels) sum.kernels = sum.kernels.value_or(0) + *of_range.kernels;
+    for (const auto& [name, count] : of_range.calls) sum.calls[name] += count;
+    sum.graph_launches += of_range.graph_launches;
+    sum.other_thread_kernels += of_range.other_thread_kernels;
+    sum.contexts = std::max(sum.contexts, of_range.contexts);
+    if (of_range.alike == false) sum.alike = false;
   }
-  return all;
+  return sum;
 }
 
 }  // namespace rangescope::doctor

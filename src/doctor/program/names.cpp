@@ -1,4 +1,6 @@
 // Checks of what was meant against what was seen: names, domains, kinds, nesting, ends.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -18,11 +20,23 @@ std::string times(std::uint64_t count) {
   return base::counted(count, "time");
 }
 
-/// An expression that names this range wherever it stands in its stack.
-std::string expression_for(const SeenRange& seen) {
-  const std::string name = model::escape_range_name(seen.path.back());
-  return (seen.domain.empty() ? "" : model::escape_range_name(seen.domain) + "@") + name +
-         (seen.kind == RangeKind::kPushPop ? "/" : "");
+/// "domain@name/": an expression that matches this range below any other.
+std::string expression_for(const SeenRange& range) {
+  std::string expression;
+  if (!range.domain.empty()) expression = model::escape_range_name(range.domain) + "@";
+  expression += model::escape_range_name(range.path.back());
+  if (range.kind == RangeKind::kPushPop) expression += "/";
+  return expression;
+}
+
+/// What stands behind "domain@" in an expression, or all of it.
+std::string without_domain(const std::string& expression) {
+  const std::size_t mark = expression.find('@');
+  return mark == std::string::npos ? expression : expression.substr(mark + 1);
+}
+
+std::string_view kind_name(RangeKind kind) {
+  return kind == RangeKind::kPushPop ? "push/pop" : "start/end";
 }
 
 std::string domain_name(const std::string& domain) {
@@ -30,10 +44,11 @@ std::string domain_name(const std::string& domain) {
 }
 
 std::string list(const std::vector<std::string>& items) {
-  std::string text;
-  for (std::size_t i = 0; i < items.size() && i < kShown; ++i)
-    text += (i ? ", " : "") + base::printable(items[i]);
-  if (items.size() > kShown) text += ", and " + std::to_string(items.size() - kShown) + " more";
+  std::vector<std::string> shown;
+  for (const std::string& item : items)
+    if (shown.size() < kShown) shown.push_back(base::printable(item));
+  std::string text = base::join(shown, ", ");
+  if (items.size() > kShown) text += fmt::format(", and {} more", items.size() - kShown);
   return text;
 }
 
@@ -41,6 +56,11 @@ void try_with(Finding& finding, const ProgramLook& look, const std::string& expr
   std::vector<std::string> argv{"rangescope", "profile", "--include", expression, "--"};
   argv.insert(argv.end(), look.command.begin(), look.command.end());
   finding.commands.push_back(base::shell_quote(argv));
+}
+
+/// Regardless of case; names below three letters are parts of too many others.
+bool is_part_of(const std::string& name, const std::string& longer) {
+  return name.size() >= 3 && base::lower(longer).find(base::lower(name)) != std::string::npos;
 }
 
 /// Why a term matched nothing, as one or more findings.
@@ -59,7 +79,7 @@ class Missing {
     std::vector<std::string> unseen;
     for (const std::string& name : names)
       if (std::none_of(facts_.ranges.begin(), facts_.ranges.end(),
-                       [&](const SeenRange& seen) { return seen.path.back() == name; }))
+                       [&](const SeenRange& range) { return range.path.back() == name; }))
         unseen.push_back(name);
     if (!unseen.empty()) return {unknown(unseen)};
     std::string domain = parts.domain.value_or("");
@@ -75,58 +95,62 @@ class Missing {
   }
 
  private:
+  /// The program may have the range, but ended before it came there.
+  [[nodiscard]] bool ended_early() const {
+    if (look_.cut_short) return !look_.all_known;
+    return !look_.ended.ok();
+  }
+
+  /// "'decode' names none of the 3 ranges that were seen: ..."
+  [[nodiscard]] std::string unknown_text() const {
+    std::vector<std::string> ranges;
+    for (const SeenRange& range : facts_.ranges)
+      ranges.push_back(fmt::format("{} ({})", range.shown(), times(range.occurrences)));
+    return fmt::format("'{}' names none of the {} seen: {}", base::printable(range_.term.written),
+                       base::counted(ranges.size(), "range that was", "ranges that were"),
+                       list(ranges));
+  }
+
   Finding unknown(const std::vector<std::string>& unseen) {
-    const auto near =
+    const auto nearest =
         nearest_expressions(facts_, unseen.empty() ? range_.term.written : unseen.front());
-    std::string found = "'" + base::printable(range_.term.written) + "' names none of the " +
-                        base::counted(facts_.ranges.size(), "range that was", "ranges that were") +
-                        " seen";
-    std::vector<std::string> all;
-    for (const SeenRange& seen : facts_.ranges)
-      all.push_back(seen.shown() + " (" + times(seen.occurrences) + ")");
-    found += ": " + list(all);
-    const bool early =
-        (look_.cut_short && !look_.all_known) || (!look_.cut_short && !look_.ended.ok());
-    Finding finding =
-        finding_of(early ? "program.not_reached" : "program.unknown_range", Grade::kFail, found,
-                   near.empty() ? "" : "Write " + base::shell_quote(near.front()));
-    if (near.empty() && early && !look_.cut_short)
+    const bool is_early = ended_early();
+    Finding finding = finding_of(is_early ? "program.not_reached" : "program.unknown_range",
+                                 Grade::kFail, unknown_text());
+    if (!nearest.empty()) {
+      finding.hint = "Write " + base::shell_quote(nearest.front());
+      try_with(finding, look_, nearest.front());
+    } else if (is_early && !look_.cut_short) {
       finding.hint = "Fix the failure first: the range may come after it";
-    if (near.empty() && !early && !facts_.ranges.empty())
-      finding.hint = "Use a name that occurs, such as " +
-                     base::shell_quote(expression_for(facts_.ranges.front()));
-    if (!near.empty())
-      try_with(finding, look_, near.front());
-    else if (!facts_.ranges.empty() && !early)
-      try_with(finding, look_, expression_for(facts_.ranges.front()));
+    } else if (!is_early && !facts_.ranges.empty()) {
+      const std::string most_frequent = expression_for(facts_.ranges.front());
+      finding.hint = "Use a name that occurs, such as " + base::shell_quote(most_frequent);
+      try_with(finding, look_, most_frequent);
+    }
     return finding;
   }
 
+  /// The range of this name that differs least from what was meant, and in what.
   std::vector<Finding> one_name(const std::string& name, const std::string& domain,
                                 RangeKind kind) {
-    std::vector<const SeenRange*> same;
-    for (const SeenRange& seen : facts_.ranges)
-      if (seen.path.back() == name) same.push_back(&seen);
-    const auto in = [&](bool this_domain, bool this_kind) -> const SeenRange* {
-      for (const SeenRange* seen : same)
-        if ((seen->domain == domain) == this_domain && (seen->kind == kind) == this_kind)
-          return seen;
+    std::vector<const SeenRange*> namesakes;
+    for (const SeenRange& range : facts_.ranges)
+      if (range.path.back() == name) namesakes.push_back(&range);
+    const auto find = [&](bool in_domain, bool of_kind) -> const SeenRange* {
+      for (const SeenRange* range : namesakes)
+        if ((range->domain == domain) == in_domain && (range->kind == kind) == of_kind)
+          return range;
       return nullptr;
     };
-    std::vector<Finding> out;
-    const SeenRange* other = nullptr;
-    const std::string wanted = kind == RangeKind::kPushPop ? "push/pop" : "start/end";
-    if (in(true, true)) {  // right name, kind and domain: only an anchor can be wrong
-      return nested({name}, domain);
-    } else if ((other = in(true, false)) != nullptr) {
-      out.push_back(wrong_kind(*other, wanted));
-    } else if ((other = in(false, !range_.kind_said)) != nullptr ||
-               (other = in(false, true)) != nullptr) {
-      out.push_back(wrong_domain(*other, domain));
-    } else if ((other = in(false, false)) != nullptr) {
-      out.push_back(wrong_domain(*other, domain));
-      if (range_.kind_said) out.push_back(wrong_kind(*other, wanted));
-    }
+    if (find(true, true) != nullptr) return nested({name}, domain);  // an anchor must be wrong
+    if (const SeenRange* range = find(true, false)) return {wrong_kind(*range, kind)};
+    const SeenRange* elsewhere = find(false, !range_.kind_said);
+    if (elsewhere == nullptr) elsewhere = find(false, true);
+    if (elsewhere != nullptr) return {wrong_domain(*elsewhere, domain)};
+    elsewhere = find(false, false);
+    if (elsewhere == nullptr) return {};
+    std::vector<Finding> out{wrong_domain(*elsewhere, domain)};
+    if (range_.kind_said) out.push_back(wrong_kind(*elsewhere, kind));
     return out;
   }
 
@@ -139,61 +163,70 @@ class Missing {
     return finding;
   }
 
-  Finding wrong_kind(const SeenRange& seen, const std::string& wanted) {
+  Finding wrong_kind(const SeenRange& range, RangeKind meant) {
     return wrong("program.wrong_kind",
-                 "means a " + wanted + " range, and " + base::printable(seen.shown()) + " is a " +
-                     (seen.kind == RangeKind::kPushPop ? "push/pop" : "start/end") + " range (" +
-                     times(seen.occurrences) + ")",
-                 expression_for(seen));
+                 fmt::format("means a {} range, and {} is a {} range ({})", kind_name(meant),
+                             base::printable(range.shown()), kind_name(range.kind),
+                             times(range.occurrences)),
+                 expression_for(range));
   }
 
-  Finding wrong_domain(const SeenRange& seen, const std::string& domain) {
+  Finding wrong_domain(const SeenRange& range, const std::string& domain) {
     return wrong("program.wrong_domain",
-                 "means " + domain_name(domain) + ", and " + base::printable(seen.path.back()) +
-                     " was seen in " + domain_name(seen.domain) + " (" + times(seen.occurrences) +
-                     ")",
-                 expression_for(seen));
+                 fmt::format("means {}, and {} was seen in {} ({})", domain_name(domain),
+                             base::printable(range.path.back()), domain_name(range.domain),
+                             times(range.occurrences)),
+                 expression_for(range));
+  }
+
+  /// A path that ends in the last of the names and has the others above it, in their order: in the
+  /// domain that was meant, else in another one.
+  [[nodiscard]] const SeenRange* with_all_names(const std::vector<std::string>& names,
+                                                const std::string& domain) const {
+    for (const bool in_domain : {true, false})
+      for (const SeenRange& range : facts_.ranges) {
+        if (range.kind != RangeKind::kPushPop || (range.domain == domain) != in_domain) continue;
+        std::size_t next = 0;
+        for (const std::string& name : range.path)
+          if (next < names.size() && name == names[next]) ++next;
+        if (next == names.size() && range.path.back() == names.back()) return &range;
+      }
+    return nullptr;
+  }
+
+  /// The expression would match the range if it named its domain.
+  [[nodiscard]] bool matches_in_its_domain(const SeenRange& range) const {
+    std::string expression;
+    if (!range.domain.empty()) expression = model::escape_range_name(range.domain) + "@";
+    expression += without_domain(range_.expression().text());
+    const auto moved = model::RangeExpression::parse(expression);
+    const std::vector<std::string_view> path(range.path.begin(), range.path.end());
+    return moved && moved->matches_stack(range.domain, path);
   }
 
   std::vector<Finding> nested(const std::vector<std::string>& names, const std::string& domain) {
-    // A path that holds all the names in this order, in this domain or in another one.
-    const SeenRange* found = nullptr;
-    for (const bool here : {true, false})
-      for (const SeenRange& seen : facts_.ranges) {
-        if (found || seen.kind != RangeKind::kPushPop || (seen.domain == domain) != here) continue;
-        std::size_t next = 0;
-        for (const std::string& name : seen.path)
-          if (next < names.size() && name == names[next]) ++next;
-        if (next == names.size() && seen.path.back() == names.back()) found = &seen;
-      }
+    std::vector<Finding> out;
     std::string right;
     std::vector<std::string> paths;
-    if (found) {
-      right = model::expression_of(found->domain, found->path, found->kind);
-      paths.push_back(found->shown());
+    if (const SeenRange* range = with_all_names(names, domain)) {
+      right = model::expression_of(range->domain, range->path, range->kind);
+      paths.push_back(range->shown());
+      if (range->domain != domain) {
+        out.push_back(wrong("program.wrong_domain",
+                            fmt::format("means {}, and {} was seen", domain_name(domain),
+                                        base::printable(range->shown())),
+                            right));
+        if (matches_in_its_domain(*range)) return out;  // only the domain was wrong
+      }
     } else {
-      for (const SeenRange& seen : facts_.ranges)
-        if (seen.path.back() == names.back()) {
-          if (right.empty()) right = model::expression_of(seen.domain, seen.path, seen.kind);
-          paths.push_back(seen.shown());
-        }
+      for (const SeenRange& namesake : facts_.ranges) {
+        if (namesake.path.back() != names.back()) continue;
+        if (right.empty())
+          right = model::expression_of(namesake.domain, namesake.path, namesake.kind);
+        paths.push_back(namesake.shown());
+      }
     }
     if (paths.empty()) return {unknown({})};
-    std::vector<Finding> out;
-    if (found && found->domain != domain)
-      out.push_back(wrong(
-          "program.wrong_domain",
-          "means " + domain_name(domain) + ", and " + base::printable(found->shown()) + " was seen",
-          right));
-    const std::string& expression = range_.expression().text();
-    const auto moved = model::RangeExpression::parse(
-        (found && !found->domain.empty() ? model::escape_range_name(found->domain) + "@" : "") +
-        expression.substr(expression.find('@') == std::string::npos ? 0
-                                                                    : expression.find('@') + 1));
-    if (found && found->domain != domain && moved) {
-      const std::vector<std::string_view> path(found->path.begin(), found->path.end());
-      if (moved->matches_stack(found->domain, path)) return out;  // only the domain was wrong
-    }
     out.push_back(wrong("program.wrong_nesting", "was not seen; seen was " + list(paths), right));
     return out;
   }
@@ -206,43 +239,41 @@ class Missing {
 }  // namespace
 
 std::vector<std::string> nearest_expressions(const ProgramFacts& facts, const std::string& written,
-                                             std::size_t most) {
-  std::string name =
-      written.substr(written.rfind('@') == std::string::npos ? 0 : written.rfind('@') + 1);
+                                             std::size_t limit) {
+  const std::size_t mark = written.rfind('@');
+  std::string name = mark == std::string::npos ? written : written.substr(mark + 1);
   while (!name.empty() && (name.back() == '/' || name.back() == '*')) name.pop_back();
-  std::vector<std::string> known;
-  for (const SeenRange& seen : facts.ranges) known.push_back(seen.path.back());
+  std::vector<std::string> names;
+  for (const SeenRange& range : facts.ranges) names.push_back(range.path.back());
   std::vector<std::string> out;
-  const auto add = [&](const std::string& near) {
-    for (const SeenRange& seen : facts.ranges)
-      if (seen.path.back() == near && out.size() < most)
-        if (const std::string one = expression_for(seen);
-            std::find(out.begin(), out.end(), one) == out.end())
-          out.push_back(one);
+  const auto add_ranges_called = [&](const std::string& found) {
+    for (const SeenRange& range : facts.ranges) {
+      if (range.path.back() != found || out.size() >= limit) continue;
+      const std::string expression = expression_for(range);
+      if (std::find(out.begin(), out.end(), expression) == out.end()) out.push_back(expression);
+    }
   };
-  for (const std::string& near : base::nearest(name, known, most)) add(near);
+  for (const std::string& found : base::nearest(name, names, limit)) add_ranges_called(found);
+  if (!out.empty()) return out;
   // Not a slip of a letter: part of a longer name, or the other way round.
-  if (out.empty() && name.size() >= 3)
-    for (const std::string& one : known)
-      if (base::lower(one).find(base::lower(name)) != std::string::npos ||
-          (one.size() >= 3 && base::lower(name).find(base::lower(one)) != std::string::npos))
-        add(one);
+  for (const std::string& candidate : names)
+    if (is_part_of(name, candidate) || is_part_of(candidate, name)) add_ranges_called(candidate);
   return out;
 }
 
 Findings check_names(const ProgramLook& look) {
   if (look.facts.ranges.empty()) return {};
   std::vector<Finding> out;
-  std::string seen;
+  std::vector<std::string> found;
   for (const RangeFacts& range : look.facts.meant) {
     if (range.seen.empty()) {
       for (Finding& finding : Missing(look, range).explain()) out.push_back(std::move(finding));
     } else {
-      seen += (seen.empty() ? "" : ", ") + base::printable(range.term.written) + " (" +
-              times(range.occurrences) + ")";
+      found.push_back(
+          fmt::format("{} ({})", base::printable(range.term.written), times(range.occurrences)));
     }
   }
-  if (out.empty() && !seen.empty()) out.push_back(well(seen));
+  if (out.empty() && !found.empty()) out.push_back(well(base::join(found, ", ")));
   return out;
 }
 
@@ -252,23 +283,22 @@ Findings check_ends(const ProgramLook& look) {
   const auto check = [&](const std::string& name, std::uint64_t unclosed,
                          std::uint64_t occurrences) {
     if (unclosed == 0) return;
-    const bool none = unclosed == occurrences;
-    const std::string found = base::printable(name) + ": " + std::to_string(unclosed) + " of " +
-                              base::counted(occurrences, "instance") +
-                              " still open when the program ended";
+    const Grade grade = unclosed == occurrences ? Grade::kFail : Grade::kWarn;
+    const std::string found =
+        fmt::format("{}: {} of {} still open when the program ended", base::printable(name),
+                    unclosed, base::counted(occurrences, "instance"));
     if (look.facts.unbalanced_pops > 0)
-      out.push_back(finding_of("program.popped_elsewhere", none ? Grade::kFail : Grade::kWarn,
-                               found + ", and " + base::counted(look.facts.unbalanced_pops, "pop") +
-                                   " found nothing to close"));
+      out.push_back(finding_of("program.popped_elsewhere", grade,
+                               fmt::format("{}, and {} found nothing to close", found,
+                                           base::counted(look.facts.unbalanced_pops, "pop"))));
     else
-      out.push_back(
-          finding_of("program.range_never_ends", none ? Grade::kFail : Grade::kWarn, found));
+      out.push_back(finding_of("program.range_never_ends", grade, found));
   };
   for (const RangeFacts& range : look.facts.meant)
     check(range.term.written, range.unclosed, range.occurrences);
   if (look.facts.meant.empty())
-    for (const SeenRange& seen : look.facts.ranges)
-      check(seen.shown(), seen.unclosed, seen.occurrences);
+    for (const SeenRange& range : look.facts.ranges)
+      check(range.shown(), range.unclosed, range.occurrences);
   return out;
 }
 

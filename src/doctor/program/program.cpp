@@ -28,19 +28,20 @@ Findings check_ran(const ProgramLook& look) {
       std::all_of(look.facts.meant.begin(), look.facts.meant.end(),
                   [](const RangeFacts& range) { return range.occurrences > range.unclosed; });
   std::vector<Finding> out;
-  for (const collect::Complaint& each : look.said) {
-    // Without a driver every such message has one cause.
-    const bool driver = look.no_driver && each.id.starts_with("cuda.no_d");
-    out.push_back(driver ? finding_of("machine.no_driver", Grade::kFail,
-                                      "the program printed: " + each.evidence)
-                         : finding_of(each.id, Grade::kFail,
-                                      "the program printed: " + each.evidence, each.cure));
-    if (driver) break;
+  for (const collect::Complaint& complaint : look.said) {
+    const std::string found = "the program printed: " + complaint.evidence;
+    if (look.no_driver && complaint.id.starts_with("cuda.no_d")) {
+      // Without a driver every such message has one cause.
+      out.push_back(finding_of("machine.no_driver", Grade::kFail, found));
+      break;
+    }
+    out.push_back(finding_of(complaint.id, Grade::kFail, found, complaint.cure));
   }
+  std::string found = "it ended by " + base::describe(look.ended);
+  if (!look.last_words.empty()) found += "; its last words: " + look.last_words;
+  const bool is_measured = all_seen && !look.ended.signal;
   out.push_back(
-      finding_of("program.failed", all_seen && !look.ended.signal ? Grade::kWarn : Grade::kFail,
-                 "it ended by " + base::describe(look.ended) +
-                     (look.last_words.empty() ? "" : "; its last words: " + look.last_words)));
+      finding_of("program.failed", is_measured ? Grade::kWarn : Grade::kFail, std::move(found)));
   return out;
 }
 

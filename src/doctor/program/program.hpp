@@ -43,6 +43,6 @@ struct ProgramLook {
 /// match them.
 [[nodiscard]] std::vector<std::string> nearest_expressions(const ProgramFacts& facts,
                                                            const std::string& written,
-                                                           std::size_t most = 3);
+                                                           std::size_t limit = 3);
 
 }  // namespace rangescope::doctor
