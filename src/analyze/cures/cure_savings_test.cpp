@@ -299,6 +299,60 @@ TEST(CureSavings, AGradientThatIsAddedToADenseOneIsNotSparse) {
   EXPECT_FALSE(cures_in(training(kLarge)).contains("dense_gradients"));
 }
 
+TEST(CureSavings, BatchesInFloat64AreMadeOfTwiceTheBytes) {
+  const auto prepares = [](const char* loop) {
+    return Steps::run([=](Steps& s) {
+      s.compute_in(loop, 8 * kMs);
+      s.pageable_copy(48 << 20, kMs);
+      s.kernel(kDoubleMul, 100 * kUs, kLarge);
+      s.wait();
+    });
+  };
+  const auto left_share = [](const Steps& steps) {
+    const model::Peaks peaks = h100();
+    const Recording recording(steps.session(), {&peaks, 0, replay_costs()});
+    for (const Candidate& candidate : candidates_of(recording)) {
+      if (candidate.cure != "double_precision") continue;
+      const replay::Graph& graph = recording.graph();
+      const replay::Graph changed = apply(candidate.remedy, graph, graph, 0.5);
+      const replay::Times times = replay::replay(changed);
+      const replay::ReplayedClock clock(changed, times);
+      return replay::compare(clock, recording.loop()).replayed_ns / recording.loop_ns();
+    }
+    return 1.0;
+  };
+  EXPECT_NEAR(left_share(prepares("DOUBLE_multiply_AVX2")), 0.5, 0.02);
+  // Without such loops only the copy and the kernel take less.
+  EXPECT_NEAR(left_share(prepares("FLOAT_multiply_AVX2")), 1 - 0.55 / 9.1, 0.02);
+}
+
+TEST(CureSavings, BatchesThatKeepAllCpusBusyMayNotBeMadeMoreAtOnce) {
+  const auto low_share = [](int other_threads) {
+    Steps steps = Steps::run([](Steps& s) {
+      s.compute_in("make_batch", 8 * kMs);
+      s.pageable_copy(16 << 20, 2 * kMs);
+      s.wait();
+    });
+    model::CpuProfile& cpu = steps.session().cpu;
+    const std::vector<model::CpuSample> own = cpu.samples;
+    for (int other = 0; other < other_threads; ++other) {
+      cpu.threads.push_back({1, static_cast<std::uint32_t>(100 + other)});
+      for (model::CpuSample sample : own) {
+        sample.thread = static_cast<std::uint32_t>(cpu.threads.size() - 1);
+        cpu.samples.push_back(sample);
+      }
+    }
+    model::Report report;
+    report.run.duration_ns = 1e9;
+    add_cures(steps.session(), reference(), "", report);
+    const model::Verdict& line = report.verdict.front();
+    EXPECT_EQ(line.cure, "batches_on_main_thread");
+    return *line.saves_low_ns / line.after->before_ns;
+  };
+  EXPECT_GT(low_share(0), 0.5);
+  EXPECT_LT(low_share(7), 0.3);  // one batch at a time
+}
+
 TEST(CureSavings, TheSizeOfASelectionIsNoValueThatIsRead) {
   const auto reads = [](bool selects) {
     return Steps::run([=](Steps& s) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analyze/cures/batches.hpp"
 #include "analyze/cures/candidate.hpp"
 #include "analyze/replay/between_calls.hpp"
 #include "base/text.hpp"
@@ -12,7 +13,6 @@
 namespace rangescope::analyze::cures {
 namespace {
 
-constexpr std::uint64_t kBatch_bytes = 64 * 1024;
 constexpr std::string_view kDeviceAllocations[] = {"cudaMalloc",  "cudaFree",    "cuMemAlloc",
                                                    "cuMemFree",   "cuMemMap",    "cuMemUnmap",
                                                    "cuMemCreate", "cuMemRelease"};
@@ -138,30 +138,6 @@ void find_sampled_allocations(const Recording& recording, const StackSamples& sa
 
 // ---- Batches
 
-struct Batch {
-  Id stretch = 0, copy = 0;
-};
-
-/// The long stretches right in front of copies to the GPU.
-std::vector<Batch> batches_of(const Recording& recording, const Findings& findings) {
-  std::vector<Batch> batches;
-  for (const Instance& instance : recording.instances()) {
-    for (const Id work : instance.works) {
-      const bool is_batch =
-          recording.is_copy_to_gpu(work) && recording.copy(work).bytes >= kBatch_bytes;
-      if (!is_batch) continue;
-      const Id call = replay::launch_of(recording.graph(), work);
-      const auto position = std::ranges::lower_bound(instance.calls, call);
-      const bool is_own = position != instance.calls.end() && *position == call;
-      if (!is_own || position == instance.calls.begin()) continue;
-      const Id before = *std::prev(position);
-      const bool is_long = replay::is_long_stretch(recording.operation(before), 2);
-      if (is_long && !findings.is_claimed(before)) batches.push_back({before, work});
-    }
-  }
-  return batches;
-}
-
 bool indexes(std::string_view function) {
   constexpr std::string_view kIndexing[] = {"at::native::index", "index_select",
                                             "THPVariable_getitem", "index_kernel"};
@@ -229,6 +205,13 @@ void add_pinning(const Recording& recording, Findings& findings, Ids stretches,
   findings.add(std::move(candidate));
 }
 
+/// How many batches are made at once. A batch that keeps several CPUs busy leaves fewer for others,
+/// as far as these do not only spin while they wait for work.
+replay::Parameter workers_for(double busy_cpus) {
+  constexpr double kExpected = 8, kFew = 4, kMany = 16;
+  return {kExpected, std::clamp(kExpected / busy_cpus, 1.0, kFew), kMany};
+}
+
 }  // namespace
 
 void find_allocations(const Recording& recording, Findings& findings) {
@@ -245,7 +228,8 @@ void find_allocations(const Recording& recording, Findings& findings) {
 }
 
 void find_batches_on_main_thread(const Recording& recording, Findings& findings) {
-  const std::vector<Batch> batches = batches_of(recording, findings);
+  std::vector<Batch> batches = batches_of(recording);
+  std::erase_if(batches, [&](const Batch& batch) { return findings.is_claimed(batch.stretch); });
   if (batches.size() < 2) return;
   Ids stretches;
   for (const Batch& batch : batches) stretches.push_back(batch.stretch);
@@ -262,12 +246,14 @@ void find_batches_on_main_thread(const Recording& recording, Findings& findings)
       "the launching thread makes {} ({} each)", base::counted(batches.size(), "batch", "batches"),
       base::format_ns(stretch_ns / static_cast<double>(batches.size())));
   if (!function.empty()) observation += ", in " + function;
-  Candidate candidate{
-      "batches_on_main_thread",
-      std::move(observation),
-      {},
-      {8, 4, 16},
-      {{"batches", static_cast<double>(batches.size())}, {"stretch_ns", stretch_ns}}};
+  const double busy_cpus = samples.busy_cpus(recording, stretches);
+  Candidate candidate{"batches_on_main_thread",
+                      std::move(observation),
+                      {},
+                      workers_for(busy_cpus),
+                      {{"batches", static_cast<double>(batches.size())},
+                       {"busy_cpus", busy_cpus},
+                       {"stretch_ns", stretch_ns}}};
   candidate.remedy.moved = std::move(stretches);
   findings.add(std::move(candidate));
 }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "analyze/cures/batches.hpp"
 #include "analyze/cures/candidate.hpp"
 #include "base/units.hpp"
 
@@ -19,6 +21,62 @@ std::string count_and_time(const Recording& recording, const Ids& kernels, const
   return fmt::format("{} {} take {} of {}", kernels.size(), what,
                      base::format_ns(recording.duration_ns(kernels)),
                      base::format_ns(recording.kernel_ns()));
+}
+
+// ---- Float64
+
+/// What a program makes on the CPU for kernels in float64.
+struct DoubleBatches {
+  Ids stretches, copies;
+  double share = 0;  ///< of the stretches' samples that are in NumPy's loops over float64
+};
+
+/// NumPy names its loops by the type: DOUBLE_multiply, _aligned_contig_cast_int_to_double.
+bool loops_over_doubles(std::string_view function) {
+  return function.starts_with("DOUBLE_") || function.find("_to_double") != std::string_view::npos;
+}
+
+/// Copies to the GPU behind which kernels in float64 take most of the time up to the next copy,
+/// also in the next instance, where steps that were found end with the copy. Kernels of an FFT read
+/// float64 too, but their names do not show it.
+std::vector<bool> is_copied_for_doubles(const Recording& recording) {
+  std::vector<bool> is_for_doubles(recording.graph().size());
+  Id copy = model::kNone;
+  double doubles_ns = 0, others_ns = 0;
+  const auto finish = [&] {
+    if (copy != model::kNone) is_for_doubles[copy] = doubles_ns > others_ns;
+    doubles_ns = others_ns = 0;
+  };
+  for (const Instance& instance : recording.instances()) {
+    for (const Id work : instance.works) {
+      if (recording.is_copy_to_gpu(work)) {
+        finish();
+        copy = work;
+      }
+      if (!recording.is_kernel(work)) continue;
+      double& sum_ns = recording.traits(work).is_double ? doubles_ns : others_ns;
+      sum_ns += recording.duration_ns(work);
+    }
+  }
+  finish();
+  return is_for_doubles;
+}
+
+DoubleBatches double_batches(const Recording& recording, const StackSamples& samples) {
+  DoubleBatches doubles;
+  std::size_t all = 0, looping = 0;
+  const std::vector<bool> is_for_doubles = is_copied_for_doubles(recording);
+  for (const Batch& batch : batches_of(recording)) {
+    if (!is_for_doubles[batch.copy]) continue;
+    doubles.stretches.push_back(batch.stretch);
+    doubles.copies.push_back(batch.copy);
+    for (const std::uint32_t stack : samples.in(recording, batch.stretch)) {
+      ++all;
+      if (samples.has_function(stack, loops_over_doubles)) ++looping;
+    }
+  }
+  if (all > 0) doubles.share = static_cast<double>(looping) / static_cast<double>(all);
+  return doubles;
 }
 
 }  // namespace
@@ -69,13 +127,23 @@ void find_doubles(const Recording& recording, Findings& findings) {
   // Half the bytes, at best. All kernels of a feature extractor, an FFT and a product among them,
   // took 0.59 times as long (PyTorch 2.11, H100).
   constexpr replay::Parameter kOfDouble{0.58, 0.5, 0.8};
+  const DoubleBatches batches = double_batches(recording, findings.samples());
+  std::string observation = count_and_time(recording, doubles, "kernels that compute in float64");
+  if (batches.share > 0) {
+    const double looping_ns = batches.share * recording.duration_ns(batches.stretches);
+    observation +=
+        fmt::format(", and NumPy's loops over their input {}", base::format_ns(looping_ns));
+  }
   Candidate candidate{"double_precision",
-                      count_and_time(recording, doubles, "kernels that compute in float64"),
+                      std::move(observation),
                       {},
                       kOfDouble,
                       {{"kernels", static_cast<double>(doubles.size())},
-                       {"kernel_ns", recording.duration_ns(doubles)}}};
+                       {"kernel_ns", recording.duration_ns(doubles)},
+                       {"share_of_batches", batches.share}}};
   candidate.remedy.shortened = doubles;
+  append(candidate.remedy.shortened, batches.copies);
+  candidate.remedy.reduced.push_back({batches.stretches, batches.share, 1 - batches.share});
   findings.add(std::move(candidate));
 }
 

@@ -63,7 +63,7 @@ Graph fuse(const Remedy& remedy, const Graph& graph, const Places& places, doubl
 /// No operation takes longer than before.
 Graph reduce(const Remedy& remedy, Graph graph, const Places& places, double parameter) {
   for (const Remedy::Reduction& reduction : remedy.reduced) {
-    const double factor = std::min(1.0, parameter * reduction.share);
+    const double factor = std::min(1.0, reduction.unchanged + parameter * reduction.share);
     graph = replay::scaled(std::move(graph), places.of(reduction.operations), factor);
   }
   return graph;

@@ -16,10 +16,11 @@ struct Remedy {
   /// Operations that keep a share of what they do: works on fewer rows.
   struct Reduction {
     std::vector<replay::Id> operations;
-    double share = 1;
+    double share = 1;      ///< of which `parameter` is left
+    double unchanged = 0;  ///< of all
   };
   std::vector<replay::Id> shortened;      ///< take `parameter` times as long: kernels, stretches
-  std::vector<Reduction> reduced;         ///< take `parameter` times their share of the time
+  std::vector<Reduction> reduced;         ///< take `parameter` times a share of their time
   std::vector<replay::Id> removed;        ///< work, calls and waits
   std::vector<replay::Fusion> fused;      ///< their durations and calls times `parameter`
   std::vector<replay::Id> copies;         ///< copied ahead, at `parameter` bytes per second

@@ -10,12 +10,31 @@ namespace rangescope::analyze::cures {
 
 StackSamples::StackSamples(const model::Session& session) : session_(session) {
   for (const model::CpuSample& sample : session.cpu.samples) {
+    sampled_processes_.emplace_back(session.cpu.threads[sample.thread].pid, sample.at_ns);
     const std::uint32_t thread = session.cpu.threads[sample.thread].thread;
     const bool is_known = thread != model::kNone && sample.stack != model::kNone;
     if (is_known) samples_.push_back({thread, sample.at_ns, sample.stack});
   }
   std::ranges::stable_sort(
       samples_, {}, [](const Sample& sample) { return std::tuple(sample.thread, sample.at_ns); });
+  std::ranges::sort(sampled_processes_);
+}
+
+double StackSamples::busy_cpus(const Recording& recording,
+                               const std::vector<Id>& operations) const {
+  std::size_t own = 0, of_process = 0;
+  for (const Id operation : operations) {
+    own += in(recording, operation).size();
+    const Operation& recorded = recording.operation(operation);
+    const Id thread = recording.graph().lanes[recorded.lane].thread;
+    const std::uint32_t pid = session_.processes[session_.threads[thread].process].pid;
+    const auto first =
+        std::ranges::lower_bound(sampled_processes_, std::pair(pid, recorded.start_ns));
+    const auto last = std::ranges::upper_bound(sampled_processes_, std::pair(pid, recorded.end_ns));
+    of_process += static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, last - first));
+  }
+  if (own == 0) return 1;
+  return std::max(1.0, static_cast<double>(of_process) / static_cast<double>(own));
 }
 
 std::vector<std::uint32_t> StackSamples::in(const Recording& recording, Id operation) const {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analyze/cures/recording.hpp"
@@ -38,6 +39,10 @@ class StackSamples {
   /// their stack.
   [[nodiscard]] Share share_at(const Recording& recording, const std::vector<Id>& operations,
                                std::span<const CodePlace> places) const;
+  /// How many CPUs the process kept busy while these operations of its threads lasted: samples of
+  /// all threads by those of theirs, 1 where no others were seen.
+  [[nodiscard]] double busy_cpus(const Recording& recording,
+                                 const std::vector<Id>& operations) const;
   /// A system call that CUDA's driver made, and no launch, copy or wait.
   [[nodiscard]] bool enters_kernel_from_driver(std::uint32_t stack) const;
   /// "make (train.py)": the innermost Python function of most samples; "" where there is none.
@@ -56,6 +61,8 @@ class StackSamples {
 
   const model::Session& session_;
   std::vector<Sample> samples_;  ///< by thread, within it by time
+  /// Process id and time, sorted: of threads that are not in Session::threads too.
+  std::vector<std::pair<std::uint32_t, std::int64_t>> sampled_processes_;
 };
 
 }  // namespace rangescope::analyze::cures
