@@ -65,6 +65,14 @@ std::string value_of_option(std::string_view option, const Words& line) {
   return {};
 }
 
+/// py-spy draws its flame graph as SVG, ours is in the page. perf's recording has no counterpart,
+/// since each run is kept: "".
+std::string file_of_ours(const std::string& file) {
+  constexpr std::string_view kDrawing = ".svg";
+  if (file.ends_with(kDrawing)) return file.substr(0, file.size() - kDrawing.size()) + ".html";
+  return file.ends_with(".data") ? std::string() : file;
+}
+
 struct PeersOption {
   std::string_view ours;  ///< "pid", or the words that replace it; "" where it is left out
   bool has_value = false;
@@ -98,9 +106,11 @@ std::optional<PeersLine> read_peers_line(const Words& words) {
       value = word->substr(equals + 1);
     else if (option->has_value && word + 1 != words.end())
       value = *++word;
+    const bool is_file = option->ours == "-o {FILE}";
+    if (is_file) value = file_of_ours(value);
     if (option->ours == "pid")
       line.pid = value;
-    else if (!option->ours.empty())
+    else if (!option->ours.empty() && !(is_file && value.empty()))
       line.options += " " + filled(option->ours, value);
   }
   const bool is_process = line.program.size() == 1 && is_whole_number(line.program.front());

@@ -62,6 +62,8 @@ class Help(InAFolder):
                             (["profile", "--trace=cuda", "--", VICTIM], "always recorded"), (["top"], "profile --watch -- ./app"),
                             (["record"], "'profile'"), (["stat", "x", "-p"], "rangescope profile -- x -p\n"), (["dump"], "attach PID --dump"),
                             (["record", "--pid", "7", "-d", "5", "-o", "a b.html"], "rangescope attach 7 --for 5s -o 'a b.html'\n"),
+                            (["record", "--pid=7", "-o", "f.svg"], "rangescope attach 7 -o f.html\n"),
+                            (["record", "-o", "perf.data", "./app"], "rangescope profile -- ./app\n"),
                             (["record", "-g", "-F", "999", "--", "./app", "-x"], "rangescope profile --cpu 999Hz -- ./app -x\n"),
                             (["record", "--unknown", "5"], "'profile'"), (["top", "-p", "7"], "rangescope attach 7 --watch\n"),
                             (["dump", "--pid=7"], "rangescope attach 7 --dump\n"), (["dump", "--pid", "x"], "attach PID --dump, or"),

@@ -178,7 +178,7 @@ class Mpi(unittest.TestCase):
             return sum(function["cpu_ns"] for function in own if function["function"] == "sum_of_inverses")
 
         by_rank = [summed_ns("--rank", str(rank)) for rank in range(3)]
-        self.assertEqual(sum(by_rank), summed_ns())
+        self.assertAlmostEqual(sum(by_rank), summed_ns(), delta=1)  # sums of doubles, in another order
         self.assertGreater(by_rank[2], 10 * max(by_rank[:2]))  # 610 calls, and 10 of each of the others
 
     def test_digests(self):

@@ -71,6 +71,9 @@ TEST(RankTable, ACollectiveThatMostlyWaitsNamesTheLateRank) {
   const auto text = [&] { return terminal_text(*report_document(report, style), style); };
   EXPECT_NE(text().find("rank 1 is late"), std::string::npos) << text();
   EXPECT_EQ(text().find("rank 0, 10 of 10"), std::string::npos) << text();
+  model::Report rank = job();  // the table of one rank has no such column
+  rank.regions.front().ranks = {};
+  EXPECT_EQ(terminal_text(*report_document(rank, style), style).find("is late"), std::string::npos);
   report.regions.front().communication = {};
   EXPECT_NE(text().find("rank 0, 10 of 10"), std::string::npos) << text();
 }

@@ -459,9 +459,9 @@ bool is_mostly_waiting(const Region& region) {
 }
 
 std::string slowest_rank_text(const Region& region) {
+  if (!region.ranks) return "-";
   if (is_mostly_waiting(region))
     return fmt::format("rank {} is late", region.communication->held_up_by.front().rank);
-  if (!region.ranks) return "-";
   const auto& ranks = *region.ranks;
   return fmt::format("rank {}, {} of {}", ranks.slowest, base::format_count(ranks.slowest_in),
                      base::format_count(ranks.compared));
