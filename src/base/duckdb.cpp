@@ -91,10 +91,11 @@ Result<Api> load() {
     if (api.library != nullptr) break;
     if (named) tried = ::dlerror();
   }
+  const std::string variable = named ? "RANGESCOPE_DUCKDB" : "";
+  if (api.library == nullptr && named)
+    return fail(Code::kToolMissing, "DuckDB cannot be loaded: " + tried, variable, kCure);
   if (api.library == nullptr)
-    return fail(Code::kToolMissing,
-                named ? "DuckDB cannot be loaded: " + tried : "there is no DuckDB here",
-                named ? std::string("RANGESCOPE_DUCKDB") : std::string(), kCure);
+    return fail(Code::kToolMissing, "there is no DuckDB here", variable, kCure);
   std::string lacks;
   const auto bind = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
@@ -106,7 +107,7 @@ Result<Api> load() {
 #undef RANGESCOPE_BIND
   if (!lacks.empty())
     return fail(Code::kToolMissing, "this DuckDB is unknown to rangescope: it lacks " + lacks,
-                named ? std::string("RANGESCOPE_DUCKDB") : std::string(), kCure);
+                variable, kCure);
   return api;
 }
 
@@ -119,12 +120,12 @@ const Result<Api>& api() {
 /// DuckDB's messages name the kind of failure first, and may go over several lines with a copy of
 /// the SQL.
 Error duck_error(const char* message) {
-  const std::string all = message != nullptr ? message : "unknown failure";
-  const std::string first(split(all, '\n').front());
-  const bool data = all.starts_with("IO Error") || all.starts_with("Out of Memory") ||
-                    all.starts_with("INTERRUPT") || all.starts_with("Invalid") ||
-                    all.starts_with("Serialization");
-  return {data ? Code::kBadData : Code::kUsage, printable(first), "SQL", {}};
+  const std::string text = message != nullptr ? message : "unknown failure";
+  const std::string first_line(split(text, '\n').front());
+  const bool is_about_data = text.starts_with("IO Error") || text.starts_with("Out of Memory") ||
+                             text.starts_with("INTERRUPT") || text.starts_with("Invalid") ||
+                             text.starts_with("Serialization");
+  return {is_about_data ? Code::kBadData : Code::kUsage, printable(first_line), "SQL", {}};
 }
 
 // duckdb_type
@@ -221,9 +222,9 @@ Result<Duck> Duck::open(int threads, const std::filesystem::path& temporary) {
   api()->destroy_config(&config);
   if (opened != kSuccess ||
       api()->connect(duck.handle_->database, &duck.handle_->connection) != kSuccess) {
-    const std::string what = error != nullptr ? error : "no connection";
+    const std::string reason = error != nullptr ? error : "no connection";
     api()->free(error);
-    return fail(Code::kInternal, "DuckDB does not start: " + what);
+    return fail(Code::kInternal, "DuckDB does not start: " + reason);
   }
   return duck;
 }

@@ -1,7 +1,7 @@
 // DuckDB through its C API, from a libduckdb.so that is found when it is needed: nothing is linked,
 // and without it all else works. Parquet is written and read by it.
 //
-// It is looked for in $RANGESCOPE_DUCKDB (then nowhere else), in lib/ beside the program's own
+// It is looked for in $RANGESCOPE_DUCKDB (then nowhere else), in the lib/ next to the program's own
 // folder, and where the dynamic linker looks; kToolMissing with the cure where it is in none of
 // them.
 //
@@ -27,8 +27,7 @@ namespace rangescope::base {
 
 /// 'text' with its quotes doubled, for SQL that is put together here.
 [[nodiscard]] std::string sql_quote(std::string_view text);
-/// A path as DuckDB's functions for files take it: what it would expand stands for itself. Not
-/// quoted.
+/// A path as DuckDB's functions for files take it: characters of patterns are escaped. Not quoted.
 [[nodiscard]] std::string sql_glob_escape(std::string_view path);
 
 /// What a query that was ended for its time says.

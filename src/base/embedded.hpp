@@ -1,6 +1,6 @@
 // Files that become part of the program: the assembler puts them in as they are, since half a
-// megabyte as a C++ literal costs seconds and standard C++20 has no #embed. A table NAME.tsv beside
-// NAME.cpp is RANGESCOPE_TSV there (cmake/Room.cmake).
+// megabyte as a C++ literal costs seconds and standard C++20 has no #embed. A table NAME.tsv next
+// to NAME.cpp is RANGESCOPE_TSV there (cmake/Room.cmake).
 #pragma once
 
 #include <array>
@@ -35,24 +35,24 @@ template <std::size_t Cells>
   return out;
 }
 
-/// The statements of a file of SQL by the names above them, which stand behind "-- ".
+/// The statements of a file of SQL by their names, each on a line "-- NAME" above.
 [[nodiscard]] inline std::vector<std::pair<std::string_view, std::string_view>> statements(
     std::string_view file) {
   constexpr std::string_view kMark = "\n-- ";
   std::vector<std::pair<std::string_view, std::string_view>> out;
-  for (std::size_t at = file.find(kMark); at != std::string_view::npos;) {
-    const std::size_t name = at + kMark.size(), end = file.find('\n', name);
-    at = file.find(kMark, end);
-    out.emplace_back(file.substr(name, end - name), trim(file.substr(end, at - end)));
+  for (std::size_t mark = file.find(kMark); mark != std::string_view::npos;) {
+    const std::size_t name = mark + kMark.size(), end = file.find('\n', name);
+    mark = file.find(kMark, end);
+    out.emplace_back(file.substr(name, end - name), trim(file.substr(end, mark - end)));
   }
   return out;
 }
 
 /// The place of `word` among `words`; their number where it is none.
 [[nodiscard]] constexpr std::size_t place_of(std::string_view word, const auto& words) {
-  std::size_t at = 0;
-  while (at < std::size(words) && std::string_view(words[at]) != word) ++at;
-  return at;
+  std::size_t place = 0;
+  while (place < std::size(words) && std::string_view(words[place]) != word) ++place;
+  return place;
 }
 
 }  // namespace rangescope::base

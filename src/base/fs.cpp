@@ -76,11 +76,10 @@ Result<std::string> read_from(int fd, const std::filesystem::path& path, std::si
 tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
   const Code code =
       errno == EACCES || errno == EPERM || errno == EROFS ? Code::kPermission : Code::kIo;
-  const bool limited = errno == EFBIG, full = errno == ENOSPC || errno == EDQUOT;
-  return fail(code, "cannot write the file: " + reason(), path.string(),
-              limited ? "Raise the limit on the size of files: ulimit -f unlimited"
-              : full  ? "Free some space, or write elsewhere"
-                      : "");
+  std::string hint;
+  if (errno == EFBIG) hint = "Raise the limit on the size of files: ulimit -f unlimited";
+  if (errno == ENOSPC || errno == EDQUOT) hint = "Free some space, or write elsewhere";
+  return fail(code, "cannot write the file: " + reason(), path.string(), std::move(hint));
 }
 
 }  // namespace
@@ -116,17 +115,27 @@ Result<void> read_pieces(const std::filesystem::path& path,
                    [&](std::string_view read) { return piece(read), true; });
 }
 
+namespace {
+
+/// Of one that is no plain file.
+const char* kind_of_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISLNK(mode)) return "a symbolic link";
+  return "a device, pipe or socket";
+}
+
+}  // namespace
+
 Result<Replacement> Replacement::begin(const std::filesystem::path& path) {
   Replacement file;
   struct stat status {};
   file.target_ = in_place(path);
   const bool exists = ::lstat(file.target_.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
-    const char* what = S_ISDIR(status.st_mode)   ? "a folder"
-                       : S_ISLNK(status.st_mode) ? "a symbolic link"
-                                                 : "a device, pipe or socket";
     return fail(
-        Code::kUsage, std::string("it is ") + what + ", and only a plain file is replaced",
+        Code::kUsage,
+        std::string("it is ") + kind_of_file(status.st_mode) +
+            ", and only a plain file is replaced",
         path.string(),
         S_ISDIR(status.st_mode) ? "Name a file in it." : "Name a file, or - for standard output.");
   }

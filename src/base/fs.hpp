@@ -48,10 +48,10 @@ class Descriptor {
 /// All of them, whatever interrupts; false where that cannot be, with errno.
 [[nodiscard]] bool write_all(int fd, std::string_view bytes);
 
-/// A file that takes another's place: written beside it under a name of its own and renamed over it
-/// by commit(), so that a reader sees the old file or the new one; without commit() nothing stays.
-/// Only a plain file is replaced: a folder, device, pipe or link is refused (kUsage), and the new
-/// file has the mode of the old one.
+/// A file that takes another's place: written in the same folder under a name of its own and
+/// renamed by commit(), so that a reader sees the old file or the new one; without commit() nothing
+/// stays. Only a plain file is replaced: a folder, device, pipe or link is refused (kUsage), and
+/// the new file has the mode of the old one.
 class Replacement {
  public:
   [[nodiscard]] static Result<Replacement> begin(const std::filesystem::path& path);

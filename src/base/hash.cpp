@@ -26,9 +26,9 @@ class Sha256 {
       sha256_blocks(state_, block_.data(), 1);
       used_ = 0;
     }
-    const std::size_t whole = bytes.size() / block_.size();
-    sha256_blocks(state_, reinterpret_cast<const unsigned char*>(bytes.data()), whole);
-    bytes.remove_prefix(whole * block_.size());
+    const std::size_t blocks = bytes.size() / block_.size();
+    sha256_blocks(state_, reinterpret_cast<const unsigned char*>(bytes.data()), blocks);
+    bytes.remove_prefix(blocks * block_.size());
     if (!bytes.empty()) std::memcpy(block_.data(), bytes.data(), bytes.size());
     used_ = bytes.size();
   }

@@ -38,9 +38,9 @@ uid_t owner_here(int folder) {
   const int fd =
       ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   struct stat status {};
-  const bool known = fd >= 0 && ::fstat(fd, &status) == 0;
+  const bool is_made = fd >= 0 && ::fstat(fd, &status) == 0;
   if (fd >= 0) ::close(fd), ::unlinkat(folder, name.c_str(), 0);
-  return known ? status.st_uid : ::geteuid();
+  return is_made ? status.st_uid : ::geteuid();
 }
 
 /// The innermost held folder of `path`, with the remainder in `rest`; under the lock.
@@ -80,12 +80,13 @@ Result<HeldFolder> HeldFolder::take(const fs::path& path) {
   const int spare = ::dup(fd);
   if (spare < 0) return HeldFolder();  // the last descriptor is needed for what is written in it
   ::close(spare);
-  bool known = ::fstat(fd, &status) == 0;
-  if (known && status.st_uid == ::geteuid() && (status.st_mode & kOthersWrite) != 0)
-    known = ::fchmod(fd, status.st_mode & 07777 & ~kOthersWrite) == 0 && ::fstat(fd, &status) == 0;
+  bool has_status = ::fstat(fd, &status) == 0;
+  if (has_status && status.st_uid == ::geteuid() && (status.st_mode & kOthersWrite) != 0)
+    has_status =
+        ::fchmod(fd, status.st_mode & 07777 & ~kOthersWrite) == 0 && ::fstat(fd, &status) == 0;
   const bool foreign =
       status.st_uid != ::geteuid() && status.st_uid != 0 && status.st_uid != owner_here(fd);
-  if (!known || foreign || (status.st_mode & kOthersWrite) != 0)
+  if (!has_status || foreign || (status.st_mode & kOthersWrite) != 0)
     return fail(Code::kPermission,
                 foreign ? "this folder belongs to another user" : "others may write to this folder",
                 path.string(), "Name a folder that only you can write to");

@@ -1,6 +1,6 @@
-// A folder that is held open, and stands for its path: whoever may rename things above it (a team's
-// folder of runs) can put a link or another folder of ours in its place, and what is written behind
-// the path would land there.
+// A folder that is held open, in place of its path: another user who may rename folders above it
+// (in a team's folder of runs) can put a link or another folder of ours there, and files written
+// below the path would land in it.
 #pragma once
 
 #include <filesystem>

@@ -45,7 +45,7 @@ void log(Level level, std::string_view text) {
   }
   line += '\n';
   Work::clear_line();
-  (void)write_all(STDERR_FILENO, line);  // where nobody listens there is nowhere left to complain
+  (void)write_all(STDERR_FILENO, line);  // a failure could be reported nowhere
 }
 
 void log(const Error& error) {

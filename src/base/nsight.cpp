@@ -125,7 +125,7 @@ std::vector<fs::path> find_tools(std::string_view tool, const ToolSearch& search
 
 std::optional<fs::path> find_importer(const fs::path& nsys) {
   // Every place that the links on the way to the executable pass by: Debian's /usr/bin/nsys leads
-  // over /usr/lib/nsight-systems/bin/nsys, which has the importer beside it, to
+  // over /usr/lib/nsight-systems/bin/nsys, which has the importer, to
   // /usr/lib/x86_64-linux-gnu, which has not.
   std::error_code ignored;
   std::vector<fs::path> links{fs::absolute(nsys, ignored)};

@@ -28,7 +28,7 @@ class Numbering {
     }
     return last_ = slot - 1;
   }
-  /// The number of `key`, or -1. Safe from several threads while nobody adds.
+  /// The number of `key`, or -1. Safe from several threads while none adds.
   [[nodiscard]] std::int64_t find(const Key& key) const {
     return slots_.empty() ? -1 : std::int64_t{slots_[place_of(key)]} - 1;
   }

@@ -64,17 +64,17 @@ struct Libpq {
 Result<Libpq> load_libpq() {
   Libpq pq;
   pq.library = ::dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
-  bool all = pq.library != nullptr;
+  bool is_complete = pq.library != nullptr;
   const auto bind = [&](auto& function, const char* name) {
-    function = all ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-                         ::dlsym(pq.library, name))
-                   : nullptr;
-    all = all && function != nullptr;
+    if (!is_complete) return;
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(pq.library, name));
+    is_complete = function != nullptr;
   };
 #define RANGESCOPE_BIND(result, name, ...) bind(pq.name, "PQ" #name);
   RANGESCOPE_LIBPQ(RANGESCOPE_BIND)
 #undef RANGESCOPE_BIND
-  if (all) return pq;
+  if (is_complete) return pq;
   return fail(Code::kToolMissing, "there is no libpq here, which talks to PostgreSQL", "libpq.so.5",
               "Install it: apt-get install libpq5");
 }
@@ -86,13 +86,13 @@ const Result<Libpq>& libpq() {
 
 /// libpq's message, on one line, without secrets.
 std::string message_of(const char* text) {
-  std::string all(trim(text != nullptr ? text : "unknown failure"));
-  return printable(redact_text(replace_all(all, "\n", " ")));
+  const std::string message(trim(text != nullptr ? text : "unknown failure"));
+  return printable(redact_text(replace_all(message, "\n", " ")));
 }
 
-/// Refuses a URL that libpq does not take or that holds a password. Nothing of it is repeated: who
-/// can tell what stands where in it? A password with '/' or '#' in it ends the host early: then an
-/// '@' follows, or a port is none. The seconds that its connect_timeout gives, 0 for none.
+/// Refuses a URL that libpq does not take or that holds a password. No part of it is repeated: any
+/// part may be the password. A password with '/' or '#' in it ends the host early: then an '@'
+/// follows, or a port is none. The seconds that its connect_timeout gives, 0 for none.
 Result<int> check_address(const std::string& url) {
   const std::string_view behind = std::string_view(url).substr(url.find("://") + 3);
   const auto end = behind.find_first_of("/#");
@@ -135,10 +135,10 @@ class Allowance {
       if (ready < 0 && errno != EINTR) return std::string("no answer: ") + std::strerror(errno);
       if (ready > 0) break;
     }
-    int here = 0;
-    if (::ioctl(socket, FIONREAD, &here) != 0 || here < 0) here = 0;
-    return take(static_cast<std::size_t>(here)) ? ""
-                                                : "the server sends more than an answer can be";
+    int arrived = 0;
+    if (::ioctl(socket, FIONREAD, &arrived) != 0 || arrived < 0) arrived = 0;
+    if (take(static_cast<std::size_t>(arrived))) return "";
+    return "the server sends more than an answer can be";
   }
   bool take(std::size_t bytes) {
     const bool enough = bytes <= left_;
@@ -157,14 +157,38 @@ class Allowance {
 std::string finish_connecting(void* connection, const Postgres::Limits& limits,
                               std::chrono::milliseconds patience) {
   Allowance allowance(patience, patience, limits.bytes);
-  for (int at = kPollWriting; at != kPollOk;) {
+  for (int state = kPollWriting; state != kPollOk;) {
     const auto why =
-        allowance.wait(libpq()->socket(connection), at == kPollReading ? POLLIN : POLLOUT);
+        allowance.wait(libpq()->socket(connection), state == kPollReading ? POLLIN : POLLOUT);
     if (!why.empty()) return why;
-    if ((at = libpq()->connectPoll(connection)) == kPollFailed)
-      return message_of(libpq()->errorMessage(connection));
+    state = libpq()->connectPoll(connection);
+    if (state == kPollFailed) return message_of(libpq()->errorMessage(connection));
   }
   return {};
+}
+
+/// Without what may be secret: a socket's folder, or host and port, and the database.
+std::string address_text(const std::string& host, const std::string& port,
+                         const std::string& database) {
+  if (host.starts_with('/')) return "postgresql:///" + database + "?host=" + host;
+  const std::string with_port = port.empty() ? host : host + ":" + port;
+  return "postgresql://" + with_port + "/" + database;
+}
+
+Error connection_error(const std::string& message, const std::string& address) {
+  const auto says = [&](std::string_view words) {
+    return message.find(words) != std::string::npos;
+  };
+  const bool is_refused =
+      says("authentication failed") || says("no password supplied") || says("permission denied");
+  std::string hint = "Check that the server runs and is reached";
+  if (says("SSL") || says("certificate"))
+    hint =
+        "Check sslmode and sslrootcert of the address: the server's certificate must come from "
+        "that CA";
+  if (is_refused) hint = "Put the password into ~/.pgpass or PGPASSWORD";
+  return {is_refused ? Code::kPermission : Code::kNoInput, "no connection: " + message, address,
+          std::move(hint)};
 }
 
 }  // namespace
@@ -195,27 +219,14 @@ Result<Postgres> Postgres::connect(const std::string& url, const Limits& limits)
   libpq()->setNoticeProcessor(
       handle, [](void*, const char*) {}, nullptr);
   const bool begun = libpq()->status(handle) != kConnectionBad;
-  std::string what = begun ? finish_connecting(handle, limits, patience)
-                           : message_of(libpq()->errorMessage(handle));
+  const std::string failure = begun ? finish_connecting(handle, limits, patience)
+                                    : message_of(libpq()->errorMessage(handle));
   const auto text = [](const char* part) { return std::string(part != nullptr ? part : ""); };
   const std::string port = text(libpq()->port(handle));
   const std::string host = text(libpq()->host(handle)), database = text(libpq()->db(handle));
-  made.name_ =
-      printable(host.starts_with('/')
-                    ? "postgresql:///" + database + "?host=" + host
-                    : "postgresql://" + host + (port.empty() ? "" : ":" + port) + "/" + database);
-  if (!what.empty() || libpq()->status(handle) != kConnectionOk) {
-    const bool refused = what.find("authentication failed") != std::string::npos ||
-                         what.find("no password supplied") != std::string::npos ||
-                         what.find("permission denied") != std::string::npos;
-    const bool tls =
-        what.find("SSL") != std::string::npos || what.find("certificate") != std::string::npos;
-    return fail(refused ? Code::kPermission : Code::kNoInput, "no connection: " + what, made.name_,
-                refused ? "Put the password into ~/.pgpass or PGPASSWORD"
-                : tls   ? "Check sslmode and sslrootcert of the address: the server's certificate "
-                          "must come from that CA"
-                        : "Check that the server runs and is reached");
-  }
+  made.name_ = printable(address_text(host, port, database));
+  if (!failure.empty() || libpq()->status(handle) != kConnectionOk)
+    return tl::make_unexpected(connection_error(failure, made.name_));
   libpq()->setnonblocking(handle, 1);
   return made;
 }
@@ -265,11 +276,10 @@ Result<Postgres::Rows> Postgres::query(const std::string& sql, const std::vector
     if (status == kNonFatal || status == kFatal) {
       const char* state = pq.resultErrorField(result.get(), kSqlState);
       const char* primary = pq.resultErrorField(result.get(), kPrimary);
-      const bool refused = state != nullptr && std::string_view(state) == "42501";
-      failure = Error{refused ? Code::kPermission : Code::kBadData,
-                      message_of(primary != nullptr ? primary : pq.errorMessage(handle)),
-                      name_,
-                      {}};
+      const bool is_refused = state != nullptr && std::string_view(state) == "42501";
+      const char* message = primary != nullptr ? primary : pq.errorMessage(handle);
+      const Code code = is_refused ? Code::kPermission : Code::kBadData;
+      failure = Error{code, message_of(message), name_, {}};
     } else if (status != kCommandOk && status != kTuplesOk && status != kSingleTuple) {
       return broken("the server gives no rows",
                     Code::kBadData);  // it begins to copy, for example, which never ends

@@ -37,12 +37,12 @@ class Postgres {
     std::size_t bytes = std::size_t{1} << 30;
   };
   /// kUsage for what is no such URL or holds a password, kToolMissing without libpq, kNoInput where
-  /// nobody answers, kPermission where access is refused.
+  /// no server answers, kPermission where access is refused.
   [[nodiscard]] static Result<Postgres> connect(const std::string& url, const Limits& limits);
   [[nodiscard]] static Result<Postgres> connect(const std::string& url) {
     return connect(url, Limits());
   }
-  /// All of the work or nothing, with names of PostgreSQL's own catalogue only; nobody is waited
+  /// All of the work or nothing, with names of PostgreSQL's own catalogue only; no lock is waited
   /// for longer than a minute. What is not qualified and asked outside of it may mean a stranger's
   /// function.
   [[nodiscard]] Result<void> transaction(const std::function<Result<void>()>& work) const;

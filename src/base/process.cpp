@@ -53,11 +53,10 @@ class ChildOutput {
       if (file < 0)
         return fail(Code::kIo, std::string("cannot create the file: ") + std::strerror(errno),
                     how_.file.string());
-      const bool alone =
-          !how_.pass &&
-          !how_.keep;  // the child writes there itself, as long as it or its children live
-      (alone ? write_ : file_) = file;
-      if (alone) return {};
+      // The child writes there itself, as long as it or its children live.
+      const bool is_childs_own = !how_.pass && !how_.keep;
+      (is_childs_own ? write_ : file_) = file;
+      if (is_childs_own) return {};
     }
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
@@ -83,7 +82,7 @@ class ChildOutput {
     const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
     if (file_ >= 0) put(file_, bytes);
     if (how_.keep) kept += bytes;
-    // Whoever read our output went away: then the program's next write fails, as without us.
+    // The reader of our output went away: then the program's next write fails, as without us.
     if (how_.pass && !put(target_, bytes)) {
       shut(read_);
       return false;
@@ -102,7 +101,7 @@ class ChildOutput {
   static void shut(int& fd) {
     if (fd >= 0) ::close(std::exchange(fd, -1));
   }
-  // False where nobody reads any more. A full disk must not stop the program: we go on taking its
+  // False where the reader is gone. A full disk must not stop the program: we go on taking its
   // bytes.
   static bool put(int fd, std::string_view bytes) { return write_all(fd, bytes) || errno != EPIPE; }
 
@@ -127,9 +126,8 @@ void hand_over(const ChildOutput& out, const ChildOutput& err) {
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   std::array<pollfd, 2> from = {
       {{out.shows() ? out.fd() : -1, POLLIN, 0}, {err.shows() ? err.fd() : -1, POLLIN, 0}}};
-  const int low =
-      std::min(from[0].fd < 0 ? from[1].fd : from[0].fd, from[1].fd < 0 ? from[0].fd : from[1].fd);
-  const int high = std::max(from[0].fd, from[1].fd);
+  const auto [smaller, high] = std::minmax({from[0].fd, from[1].fd});
+  const int low = smaller < 0 ? high : smaller;  // only one is shown
   if (low > 3) ::syscall(SYS_close_range, 3u, static_cast<unsigned>(low - 1), 0u);
   if (low + 1 < high)
     ::syscall(SYS_close_range, static_cast<unsigned>(low + 1), static_cast<unsigned>(high - 1), 0u);
@@ -209,7 +207,7 @@ void become_program(const Command& command, const Signals& signals, const ChildO
   ::execvpe(argv[0], argv.data(), env.data());
 }
 
-/// No process may be started beside ours (ulimit -u): the user's program is worth more than its
+/// No further process may be started (ulimit -u): the user's program is worth more than its
 /// measurement. Comes back where it cannot be run at all.
 void take_our_place(const Command& command, const Signals& signals, const ChildOutput& out,
                     const ChildOutput& err, const std::vector<char*>& argv,
@@ -302,8 +300,8 @@ Result<pid_t> spawn(const Command& command, const Signals& signals, const ChildO
           ? fork_ignoring_ends_of_children(pid, command, signals, out, err, foreground, argv, env)
           : ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), env.data());
   // What came until now the child may not have had, although it came from the terminal to our whole
-  // group: a signal of before the fork is ours alone. Had it both, its second one finds it dead, or
-  // not yet in its main().
+  // group: a signal of before the fork is ours alone. If the child got it too, the second one comes
+  // after its end, or before its main().
   if (error == 0) take_what_came(signals, early);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
@@ -383,12 +381,12 @@ bool asks_to_end(int signal) {
 }
 
 // The whole of what was started, once it has been asked to end. Tools double-fork their helpers and
-// put them into other sessions; so that nobody is lost, they are found by a mark in their
+// put them into other sessions; so that none is lost, they are found by a mark in their
 // environment, or orphans of the child's tree become ours while it runs (Linux's "child
 // subreaper").
 class Ending {
  public:
-  /// Orphans are adopted by one run at a time, since they cannot be told apart.
+  /// Orphans are adopted by one run at a time: an orphan does not show which run it belongs to.
   explicit Ending(const Command& command)
       : own_group_(command.own_group),
         to_group_(command.own_group && !command.signal_child_only),
@@ -412,7 +410,7 @@ class Ending {
     if (!had_it) ::kill(to_group_ ? -child_ : child_, signal);
   }
   /// Whether a process of the program sent it, which is in our group: to the group, that is, and so
-  /// to the program too. What it sends to us alone cannot be told from that, and was not for the
+  /// to the program too. A signal that it sends to us alone looks the same, and was not for the
   /// program either.
   [[nodiscard]] bool sent_it(pid_t sender) const {
     if (sender <= 0) return false;
@@ -421,8 +419,8 @@ class Ending {
     if (group != ::getpgrp()) return false;
     for (pid_t at = sender; at > 1 && at != ::getpid();) {
       if (at == child_) return true;
-      const auto known = process_at(at);
-      at = known ? known->parent : 0;
+      const auto process = process_at(at);
+      at = process ? process->parent : 0;
     }
     return !mark_.empty() && is_marked(sender, mark_);  // an orphan
   }
@@ -503,7 +501,7 @@ class LeftGroup {
  public:
   explicit LeftGroup(bool wanted) : group_(::getpgrp()), done_(wanted && ::setpgid(0, 0) == 0) {}
   ~LeftGroup() {
-    if (done_) ::setpgid(0, group_);  // fails where nobody is left there
+    if (done_) ::setpgid(0, group_);  // fails where the group has ended
   }
   LeftGroup(const LeftGroup&) = delete;
   LeftGroup& operator=(const LeftGroup&) = delete;
@@ -621,8 +619,8 @@ Result<Ended> run(const Command& command) {
           dead.si_pid == pid && ::prlimit(pid, RLIMIT_NOFILE, nullptr, &files) == 0)
         ended.open_files = files.rlim_cur;
       rusage usage{};
-      const int how = WNOHANG | (command.own_group ? WUNTRACED : 0);
-      const pid_t got = ::wait4(pid, &status, how, &usage);
+      const int options = WNOHANG | (command.own_group ? WUNTRACED : 0);
+      const pid_t got = ::wait4(pid, &status, options, &usage);
       if (got == pid && WIFSTOPPED(status)) {
         foreground.stopped();
         if (deadline)

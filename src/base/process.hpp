@@ -24,7 +24,7 @@ namespace rangescope::base {
 
 /// What becomes of one output stream of the child.
 struct Output {
-  bool pass = true;   ///< shown on our own stream, as it comes
+  bool pass = true;   ///< shown on our own stream at once
   bool keep = false;  ///< kept in Ended::out or Ended::err
   std::filesystem::path
       file;  ///< written there too, by the child itself where it is all; "" for no file
@@ -75,7 +75,7 @@ struct Ended {
   bool core_dumped = false;
   bool timed_out = false;          ///< our time limit ended it
   bool enough = false;             ///< Command::enough ended it
-  bool left = false;               ///< not ours: it runs on, or ended as nobody told us
+  bool left = false;               ///< not ours: it runs on, or its end was not reported to us
   std::optional<int> forwarded;    ///< the last signal that reached us and went on to it
   std::int64_t start_unix_ns = 0;  ///< UTC
   std::int64_t wall_ns = 0;        ///< from before the spawn until it was reaped

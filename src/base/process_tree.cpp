@@ -83,15 +83,15 @@ std::optional<std::uint64_t> process_start(pid_t pid) {
 }
 
 std::vector<TreeMember> process_tree(pid_t root) {
-  const std::vector<TreeMember> all = everybody();
-  std::vector<TreeMember> out;
-  for (const TreeMember& one : all)
-    if (one.pid == root) out.push_back(one);
-  for (std::size_t at = 0; at < out.size();
-       ++at)  // breadth first; each process has one parent, so none comes twice
-    for (const TreeMember& one : all)
-      if (one.parent == out[at].pid && one.pid != root) out.push_back(one);
-  return out;
+  const std::vector<TreeMember> processes = everybody();
+  std::vector<TreeMember> tree;
+  for (const TreeMember& process : processes)
+    if (process.pid == root) tree.push_back(process);
+  // Breadth first; each process has one parent, so none comes twice.
+  for (std::size_t i = 0; i < tree.size(); ++i)
+    for (const TreeMember& process : processes)
+      if (process.parent == tree[i].pid && process.pid != root) tree.push_back(process);
+  return tree;
 }
 
 std::vector<std::string> environment_of(pid_t pid) {
@@ -123,15 +123,15 @@ bool is_marked(pid_t pid, std::string_view entry) {
 std::vector<TreeMember> marked_processes(std::string_view entry) {
   std::vector<TreeMember> out;
   if (entry.empty()) return out;
-  for (const TreeMember& one : everybody())
-    if (is_marked(one.pid, entry)) out.push_back(one);
+  for (const TreeMember& process : everybody())
+    if (is_marked(process.pid, entry)) out.push_back(process);
   return out;
 }
 
 bool group_alive(pid_t group) {
-  const std::vector<TreeMember> all = everybody();
-  return std::any_of(all.begin(), all.end(),
-                     [group](const TreeMember& one) { return one.group == group; });
+  const std::vector<TreeMember> processes = everybody();
+  return std::any_of(processes.begin(), processes.end(),
+                     [group](const TreeMember& process) { return process.group == group; });
 }
 
 }  // namespace rangescope::base

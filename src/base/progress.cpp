@@ -25,7 +25,7 @@ std::mutex g_terminal;  ///< held while drawing
 bool g_drawn = false;
 
 void draw(std::string_view text) {
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // nobody looks
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // no terminal any more
 }
 
 }  // namespace

@@ -19,14 +19,14 @@ void show_progress(bool wanted);
 /// Costs a thread where lines are shown, else nothing.
 class Work {
  public:
-  /// `total`: bytes of it; 0: nobody knows.
+  /// `total`: bytes of it; 0: unknown.
   explicit Work(std::string what, std::uint64_t total = 0);
   ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   /// So many bytes more are done. Any thread; an addition.
   static void done(std::uint64_t bytes) noexcept;
-  /// Takes the line off the terminal until it is drawn anew.
+  /// Takes the line off the terminal until it is next drawn.
   static void clear_line() noexcept;
 
  private:

@@ -74,7 +74,8 @@ std::string key_of_this_user() {
   if (folder.empty()) return fresh;
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  // Made beside and linked into place, so that of two first runs one wins and both have its key.
+  // Made under another name and linked into place, so that of two first runs one wins and both have
+  // its key.
   std::string temporary = path.string() + ".XXXXXX";
   const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
   if (fd < 0) return fresh;

@@ -6,7 +6,7 @@
 // A secret becomes <redacted:1f2e3d4c>. The eight digits are of an HMAC-SHA256 under a key of this
 // user
 // ($XDG_STATE_HOME/rangescope/redaction.key, made when first needed, mode 0600): equal secrets are
-// seen to be equal in all runs of one user, and nobody without the key can try words against them.
+// seen to be equal in all runs of one user, and words can be tried against them only with the key.
 // Where the key cannot be kept, it lasts for this process.
 //
 // It goes by names and shapes. A secret without either (a word alone on the command line) is found

@@ -1,8 +1,8 @@
-// Short requests on a listening socket, each answered at once: for clients that nobody trusts to be
-// quick, or to end.
+// Short requests on a listening socket, each answered at once: for clients that are not trusted to
+// be quick, or to end.
 //
-// It runs in the thread that calls it and waits for nobody: serve() takes what has come and sends
-// what fits. At most kMostClients at once: one more and the one that came first is dropped. A
+// It runs in the thread that calls it and waits for no client: serve() takes what has come and
+// sends what fits. At most kMostClients at once: one more and the one that came first is dropped. A
 // request has a largest size, a client some seconds.
 #pragma once
 

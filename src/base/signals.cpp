@@ -68,7 +68,7 @@ Signals::Signals(bool forward) {
   mine_ = g_waiting.compare_exchange_strong(nobody, this_thread());
   if (!mine_) return;
   install(SIGCHLD);
-  install(SIGPIPE);  // whoever reads our copy may go away; the program must not notice
+  install(SIGPIPE);  // the reader of our copy may go away; the program must not notice
   for (int signal = 1; forward && signal < kSignals; ++signal) {
     if (signal != SIGPIPE && is_forwarded(signal)) install(signal);
   }

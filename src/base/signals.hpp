@@ -45,7 +45,8 @@ class Signals {
   [[nodiscard]] bool mine() const { return mine_; }
   /// Handled or ignored here: the child must start with their default actions.
   [[nodiscard]] sigset_t handled() const;
-  /// Whoever started us ignores SIGCHLD, and so must the child: its own children leave no zombies.
+  /// We were started with SIGCHLD ignored, and so must the child be: its own children leave no
+  /// zombies.
   [[nodiscard]] bool ignored_ends_of_children() const { return ignored_ends_of_children_; }
   /// The mask that we came with, and the child must start with.
   [[nodiscard]] const sigset_t& before() const { return before_; }

@@ -150,7 +150,8 @@ Result<Database> Database::open_readonly(const std::filesystem::path& path) {
   const std::string head = TRY(read_head(path, kSqliteMagic.size()));
   if (!head.empty() && !is_sqlite(head))
     return fail(Code::kBadData, "file is not a database", path.string());
-  // A write-ahead log or journal beside the file holds a part of it: only then it is not immutable.
+  // A write-ahead log or journal next to the file holds a part of it: only then it is not
+  // immutable.
   const auto left_over = [&](const char* suffix) {
     const auto size = std::filesystem::file_size(path.string() + suffix, error);
     return !error && size > 0;

@@ -43,8 +43,8 @@ std::string Table::render(std::size_t width, bool color, std::vector<std::string
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].shrinks) shrinking = i;
   }
-  least =
-      std::max(least, width / 3);  // a name that nobody can read is worth less than a number more
+  // A name that cannot be read is worth less than one more number.
+  least = std::max(least, width / 3);
   // What the table needs when the shrinking column is as narrow as it may get.
   const auto needed = [&](bool narrow) {
     std::size_t sum = 0, count = 0;

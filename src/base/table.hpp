@@ -1,7 +1,8 @@
 // Lays out text tables: display widths (not bytes), numbers right-aligned, one column that shrinks,
 // columns that give way.
 //
-// Titles and cells are made printable (base::printable), whoever wrote the names in them. O(cells).
+// Titles and cells are made printable (base::printable): names in them may come from any file.
+// O(cells).
 #pragma once
 
 #include <cstdint>

@@ -17,10 +17,10 @@ std::string_view trim(std::string_view text) {
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
-    const auto at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
+    const auto end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
   }
 }
 
@@ -40,11 +40,11 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   if (from.empty()) return std::string(text);
   std::string out;
   for (;;) {
-    const auto at = text.find(from);
-    out += text.substr(0, at);
-    if (at == std::string_view::npos) return out;
+    const auto place = text.find(from);
+    out += text.substr(0, place);
+    if (place == std::string_view::npos) return out;
     out += to;
-    text.remove_prefix(at + from.size());
+    text.remove_prefix(place + from.size());
   }
 }
 
@@ -151,10 +151,10 @@ std::string printable_json(std::string_view json) {
   std::string out;
   out.reserve(json.size());
   while (true) {
-    const auto at =
-        std::min(json.find_first_of("\x7f\xc2\xe2"), json.size());  // how all of them begin
-    out += json.substr(0, at);
-    json.remove_prefix(at);
+    // How all of them begin.
+    const auto first = std::min(json.find_first_of("\x7f\xc2\xe2"), json.size());
+    out += json.substr(0, first);
+    json.remove_prefix(first);
     if (json.empty()) return out;
     char32_t point = 0;
     const std::size_t n = std::max<std::size_t>(utf8_sequence(json, point), 1);

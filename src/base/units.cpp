@@ -37,8 +37,8 @@ std::string format_ns_interval(double nanoseconds, double error_ns) {
   using Unit = std::pair<double, const char*>;
   constexpr std::array<Unit, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
   const double larger_ns = std::max(std::fabs(nanoseconds), std::fabs(error_ns));
-  const auto fits = [larger_ns](const Unit& unit) { return larger_ns >= unit.first; };
-  const auto* unit = std::ranges::find_if(kUnits, fits);
+  const auto is_reached = [larger_ns](const Unit& unit) { return larger_ns >= unit.first; };
+  const auto* unit = std::ranges::find_if(kUnits, is_reached);
   if (unit == kUnits.end()) return format_ns(nanoseconds);
 
   const auto& [unit_ns, name] = *unit;
@@ -63,7 +63,7 @@ std::string format_bytes(double bytes) {
 std::string format_count(std::int64_t count) {
   std::string text = std::to_string(count);
   const std::size_t first = count < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, ",");
+  for (std::size_t place = text.size(); place > first + 3;) text.insert(place -= 3, ",");
   return text;
 }
 
@@ -81,7 +81,8 @@ std::string format_share(double share) {
   if (!std::isfinite(share)) return "-";
   const double percent = share * 100, size = std::fabs(percent);
   if (size >= 0.05 || size == 0) return fmt::format("{:.1f} %", percent);
-  return size >= 0.001 ? fmt::format("{:.1g} %", percent) : percent < 0 ? ">-0.001 %" : "<0.001 %";
+  if (size >= 0.001) return fmt::format("{:.1g} %", percent);
+  return percent < 0 ? ">-0.001 %" : "<0.001 %";
 }
 
 std::string format_si(double value, std::string_view unit) {

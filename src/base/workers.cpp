@@ -34,7 +34,7 @@ void parallel_for(std::size_t tasks, int asked, const std::function<void(std::si
   try {
     for (int i = 1; i < workers; ++i) helpers.emplace_back(work);
   } catch (const std::system_error&) {
-    // no more threads are to be had: those that are there do it
+    // the system gives no more threads: those that run do the work
   }
   work();
   for (std::thread& helper : helpers) helper.join();

@@ -421,7 +421,7 @@ class Runs final : public Subcommand {
     const auto run = TRY(runs::find_run(root_, said_));
     const auto differences = TRY(runs::verify(run));
     for (const auto& difference : differences)
-      print(difference.path + ": " + difference.what + "\n");
+      print(difference.path + ": " + difference.kind + "\n");
     if (!differences.empty()) {
       return base::fail(base::Code::kBadData,
                         base::counted(differences.size(), "file has changed", "files have changed"),

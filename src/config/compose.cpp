@@ -155,10 +155,11 @@ class Composer {
 
   base::Result<Layer> read_option(const Choice& choice) {
     const fs::path file = fs::path(choice.group) / (choice.option + ".yaml");
-    const std::vector<std::string>& known = groups_.at(choice.group);
-    if (std::find(known.begin(), known.end(), choice.option) == known.end()) {
-      std::string hint = base::did_you_mean(choice.option, known);
-      if (hint.empty()) hint = "Options of " + choice.group + ": " + base::join(known, ", ") + ".";
+    const std::vector<std::string>& options = groups_.at(choice.group);
+    if (std::find(options.begin(), options.end(), choice.option) == options.end()) {
+      std::string hint = base::did_you_mean(choice.option, options);
+      if (hint.empty())
+        hint = "Options of " + choice.group + ": " + base::join(options, ", ") + ".";
       return refused("group '" + choice.group + "' has no option '" + choice.option + "'",
                      choice.origin, hint);
     }

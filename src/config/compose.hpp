@@ -80,8 +80,8 @@ struct Config {
 
 [[nodiscard]] base::Result<Config> compose(const Inputs& inputs);
 
-/// conf/ of this program: $RANGESCOPE_CONF, else beside the build or installation of the executable
-/// `self`. kNoInput with the places that were looked at.
+/// conf/ of this program: $RANGESCOPE_CONF, else that of the build or installation of the
+/// executable `self`. kNoInput with the places that were looked at.
 [[nodiscard]] base::Result<std::filesystem::path> find_conf(
     const std::filesystem::path& self, const std::map<std::string, std::string>& environment);
 /// conf/ of this very program and environment.

@@ -62,7 +62,10 @@ class DecoderFields {
 };
 
 double bytes_of_type(const std::string& type) {
-  return type == "float32" ? 4 : type.starts_with("float8") ? 1 : type == "float64" ? 8 : 2;
+  if (type == "float64") return 8;
+  if (type == "float32") return 4;
+  if (type.starts_with("float8")) return 1;
+  return 2;
 }
 
 /// Bits of quantized weights, by what the common methods write.
@@ -184,6 +187,62 @@ std::string other_parts(const Value& document) {
   return parts;
 }
 
+/// Reads hidden size, layers and vocabulary into `out`; returns the number of attention heads.
+Result<double> read_sizes(const DecoderFields& fields, const std::string& file, Decoder& out) {
+  double heads = 0;
+  struct Size {
+    double* value;
+    std::vector<std::string_view> names;
+  };
+  for (const auto& [size, names] : {Size{&out.hidden, {"hidden_size", "n_embd", "d_model"}},
+                                    Size{&out.layers, {"num_hidden_layers", "n_layer", "n_layers"}},
+                                    Size{&heads, {"num_attention_heads", "n_head", "n_heads"}},
+                                    Size{&out.vocabulary, {"vocab_size"}}}) {
+    const auto value = fields.number(names);
+    if (!value || *value < 1 || *value > 1e9)
+      return base::fail(
+          Code::kBadData,
+          "the model's " + std::string(names.front()) + " is missing or makes no sense", file,
+          "Name the config.json of a decoder from Hugging Face.");
+    *size = *value;
+  }
+  if (out.layers > 10'000)
+    return base::fail(Code::kBadData, "more than 10,000 layers", file,
+                      "Name the config.json of a decoder.");
+  return heads;
+}
+
+/// Keys and values are kept as one vector of `rank` numbers (multi-head latent attention).
+void add_latent_attention(const DecoderFields& fields, double heads, double rank, Decoder& out) {
+  const double plain = fields.number({"qk_nope_head_dim"}).value_or(128);
+  const double rotary = fields.number({"qk_rope_head_dim"}).value_or(64);
+  const double value = fields.number({"v_head_dim"}).value_or(128);
+  const double query = heads * (plain + rotary);
+  double query_weights = out.hidden * query;
+  if (const auto query_rank = fields.number({"q_lora_rank"}))
+    query_weights = out.hidden * *query_rank + *query_rank * query;
+  out.attention = query_weights + out.hidden * (rank + rotary) + rank * heads * (plain + value) +
+                  heads * value * out.hidden;
+  out.scores = query;
+  out.values = heads * value;
+  out.cache = rank + rotary;
+}
+
+void add_attention(const DecoderFields& fields, double heads, Decoder& out) {
+  if (const auto rank = fields.number({"kv_lora_rank"})) {
+    add_latent_attention(fields, heads, *rank, out);
+    return;
+  }
+  const double size = fields.number({"head_dim"}).value_or(out.hidden / heads);
+  const Value* multi_query = fields.find("multi_query");
+  const bool shares_one = multi_query != nullptr && multi_query->boolean;
+  const double key_value_heads =
+      fields.number({"num_key_value_heads", "num_kv_heads"}).value_or(shares_one ? 1 : heads);
+  out.attention = 2 * out.hidden * heads * size + 2 * out.hidden * key_value_heads * size;
+  out.scores = out.values = heads * size;
+  out.cache = 2 * key_value_heads * size;
+}
+
 }  // namespace
 
 Result<Decoder> read_decoder(const std::filesystem::path& file) {
@@ -196,48 +255,12 @@ Result<Decoder> read_decoder(const std::filesystem::path& file) {
     return base::fail(Code::kConfig, "no formula is known for " + refused, file.string(),
                       "Give its FLOPs yourself: --flops decode=2.1e9.");
   Decoder out;
-  double heads = 0;
-  for (const auto& [into, names] : std::vector<std::pair<double*, std::vector<std::string_view>>>{
-           {&out.hidden, {"hidden_size", "n_embd", "d_model"}},
-           {&out.layers, {"num_hidden_layers", "n_layer", "n_layers"}},
-           {&heads, {"num_attention_heads", "n_head", "n_heads"}},
-           {&out.vocabulary, {"vocab_size"}}}) {
-    const auto value = fields.number(names);
-    if (!value || *value < 1 || *value > 1e9)
-      return base::fail(
-          Code::kBadData,
-          "the model's " + std::string(*names.begin()) + " is missing or makes no sense",
-          file.string(), "Name the config.json of a decoder from Hugging Face.");
-    *into = *value;
-  }
-  if (out.layers > 10'000)
-    return base::fail(Code::kBadData, "more than 10,000 layers", file.string(),
-                      "Name the config.json of a decoder.");
-  const bool ungated = std::find(kUngated.begin(), kUngated.end(), type) != kUngated.end();
+  const double heads = TRY(read_sizes(fields, file.string(), out));
+  add_attention(fields, heads, out);
+  const bool is_gated = std::find(kUngated.begin(), kUngated.end(), type) == kUngated.end();
   const double inner = fields.number({"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"})
                            .value_or(4 * out.hidden);
-  const double size = fields.number({"head_dim"}).value_or(out.hidden / heads);
-  const Value* multi_query = fields.find("multi_query");
-  const double pairs = fields.number({"num_key_value_heads", "num_kv_heads"})
-                           .value_or(multi_query && multi_query->boolean ? 1 : heads);
-  if (const auto rank = fields.number({"kv_lora_rank"})) {
-    const double plain = fields.number({"qk_nope_head_dim"}).value_or(128),
-                 rotary = fields.number({"qk_rope_head_dim"}).value_or(64),
-                 value = fields.number({"v_head_dim"}).value_or(128),
-                 query = heads * (plain + rotary);
-    const auto q_rank = fields.number({"q_lora_rank"});
-    out.attention = (q_rank ? out.hidden * *q_rank + *q_rank * query : out.hidden * query) +
-                    out.hidden * (*rank + rotary) + *rank * heads * (plain + value) +
-                    heads * value * out.hidden;
-    out.scores = query;
-    out.values = heads * value;
-    out.cache = *rank + rotary;
-  } else {
-    out.attention = 2 * out.hidden * heads * size + 2 * out.hidden * pairs * size;
-    out.scores = out.values = heads * size;
-    out.cache = 2 * pairs * size;
-  }
-  add_experts(fields, out, inner, ungated ? 2 : 3);
+  add_experts(fields, out, inner, is_gated ? 3 : 2);
   add_window(fields, type, out);
   out.left_out = other_parts(document);
   out.cache_bytes = bytes_of_type(fields.text({"torch_dtype", "dtype"}));
@@ -308,6 +331,66 @@ void add_modules(const Decoder& decoder, const std::string& range, const Pass& f
   add("^lm_head \\(", head);
 }
 
+/// `--flops auto=config.json,prompt=512,...` as it was written.
+struct Auto {
+  std::string model;                                               ///< the path of its config.json
+  std::string prefill = "prefill", decode = "decode;decode step";  ///< ranges
+  std::string prompt, generated;  ///< lengths in tokens; "" where they were not given
+  std::string batch = "1", tokens = "1";
+};
+
+Result<Auto> parse_auto(const std::string& written) {
+  const auto refuse = [&](std::string what) {
+    return base::fail(Code::kUsage, std::move(what), "--flops " + written,
+                      "Write --flops auto=config.json,prompt=512,new=64 (and batch=, tokens=, "
+                      "prefill=RANGE, decode=RANGE), or "
+                      "give the ranges their lengths as payloads.");
+  };
+  Auto out;
+  const std::map<std::string_view, std::string*> arguments{
+      {"prefill", &out.prefill}, {"decode", &out.decode}, {"prompt", &out.prompt},
+      {"new", &out.generated},   {"batch", &out.batch},   {"tokens", &out.tokens}};
+  std::string_view rest = written;
+  rest.remove_prefix(std::min(rest.size(), std::string_view("auto=").size()));
+  const auto parts = base::split(rest, ',');
+  if (parts.empty() || parts.front().empty()) return refuse("the model's config.json is not named");
+  out.model = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto equals = parts[i].find('=');
+    const auto argument = arguments.find(parts[i].substr(0, equals));
+    if (equals == std::string_view::npos || argument == arguments.end())
+      return refuse("auto has no argument '" + base::printable(parts[i]) + "'");
+    *argument->second = parts[i].substr(equals + 1);
+    const bool is_range = argument->first == "prefill" || argument->first == "decode";
+    if (!is_range && !base::to_double(*argument->second))
+      return refuse("'" + base::printable(parts[i]) + "' is not a number");
+  }
+  return out;
+}
+
+void add_rules(const Decoder& decoder, const Auto& given, UsefulRules& out) {
+  const std::string prompt = given.prompt.empty() ? "payload" : given.prompt;
+  // A causal prefill: token i attends to i positions.
+  const Pass prefill{prompt, "(" + prompt + " + 1)/2", given.batch, "1"};
+  const Pass prefill_bytes{prompt, "0", given.batch, "1"};
+  std::string context = prompt;
+  if (!given.prompt.empty() && !given.generated.empty())
+    context += " + (" + given.generated + " + 1)/2";
+  const Pass decode{"1", context, given.batch, "1"};
+  // An occurrence of several tokens is as many passes.
+  const auto repeated = [&](const std::string& formula) {
+    return given.tokens == "1" ? formula : given.tokens + "*(" + formula + ")";
+  };
+  out.flops.push_back(given.prefill + "=" + flop_formula(decoder, prefill));
+  out.flops.push_back(given.decode + "=" + repeated(flop_formula(decoder, decode)));
+  out.bytes.push_back(given.prefill + "=" + bytes_formula(decoder, prefill_bytes));
+  out.bytes.push_back(given.decode + "=" + repeated(bytes_formula(decoder, decode)));
+  add_modules(decoder, given.prefill, prefill, prefill_bytes, out);
+  add_modules(decoder, given.decode, decode, decode, out);
+  out.tokens.push_back(given.prefill + "=" + given.batch + "*" + prompt);
+  out.tokens.push_back(given.decode + "=" + given.batch + "*" + given.tokens);
+}
+
 }  // namespace
 
 Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
@@ -317,56 +400,13 @@ Result<UsefulRules> expand_useful(const std::vector<std::string>& flops) {
       out.flops.push_back(written);
       continue;
     }
-    std::map<std::string, std::string, std::less<>> given{
-        {"prefill", "prefill"}, {"decode", "decode;decode step"},
-        {"prompt", ""},         {"new", ""},
-        {"batch", "1"},         {"tokens", "1"}};
-    const auto parts = base::split(
-        written.size() > 5 ? std::string_view(written).substr(5) : std::string_view{}, ',');
-    const auto refuse = [&](std::string what) {
-      return base::fail(Code::kUsage, std::move(what), "--flops " + written,
-                        "Write --flops auto=config.json,prompt=512,new=64 (and batch=, tokens=, "
-                        "prefill=RANGE, decode=RANGE), or "
-                        "give the ranges their lengths as payloads.");
-    };
-    if (parts.empty() || parts.front().empty())
-      return refuse("the model's config.json is not named");
-    for (std::size_t i = 1; i < parts.size(); ++i) {
-      const auto equals = parts[i].find('=');
-      const auto found = given.find(parts[i].substr(0, equals));
-      if (equals == std::string_view::npos || found == given.end())
-        return refuse("auto has no argument '" + base::printable(parts[i]) + "'");
-      found->second = std::string(parts[i].substr(equals + 1));
-      const bool range = found->first == "prefill" || found->first == "decode";
-      if (!range && !base::to_double(found->second))
-        return refuse("'" + base::printable(parts[i]) + "' is not a number");
-    }
-    auto decoder = TRY(read_decoder(std::string(parts.front())));
+    const Auto given = TRY(parse_auto(written));
+    const Decoder decoder = TRY(read_decoder(given.model));
     if (!decoder.left_out.empty())
       out.notes.push_back(
-          fmt::format("--flops auto: the language model of {} is counted, {} is not", parts.front(),
+          fmt::format("--flops auto: the language model of {} is counted, {} is not", given.model,
                       decoder.left_out));
-    const std::string prompt = given["prompt"].empty() ? "payload" : given["prompt"];
-    // A causal prefill: token i attends to i positions.
-    const Pass prefill{prompt, "(" + prompt + " + 1)/2", given["batch"], "1"};
-    std::string context = prompt;
-    if (!given["prompt"].empty() && !given["new"].empty())
-      context += " + (" + given["new"] + " + 1)/2";
-    // An occurrence of several tokens is as many passes.
-    const Pass decode{"1", context, given["batch"], "1"};
-    const std::string& times = given["tokens"];
-    const auto repeated = [&](const std::string& formula) {
-      return times == "1" ? formula : times + "*(" + formula + ")";
-    };
-    out.flops.push_back(given["prefill"] + "=" + flop_formula(decoder, prefill));
-    out.flops.push_back(given["decode"] + "=" + repeated(flop_formula(decoder, decode)));
-    out.bytes.push_back(given["prefill"] + "=" +
-                        bytes_formula(decoder, {prompt, "0", given["batch"], "1"}));
-    out.bytes.push_back(given["decode"] + "=" + repeated(bytes_formula(decoder, decode)));
-    add_modules(decoder, given["prefill"], prefill, {prompt, "0", given["batch"], "1"}, out);
-    add_modules(decoder, given["decode"], decode, decode, out);
-    out.tokens.push_back(given["prefill"] + "=" + given["batch"] + "*" + prompt);
-    out.tokens.push_back(given["decode"] + "=" + given["batch"] + "*" + times);
+    add_rules(decoder, given, out);
   }
   return out;
 }

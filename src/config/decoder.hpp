@@ -1,4 +1,4 @@
-// FLOPs and bytes of a decoder, from the config.json that Hugging Face keeps beside its weights.
+// FLOPs and bytes of a decoder, from the config.json in the folder of its weights (Hugging Face).
 //
 // Of T tokens in one forward pass, each attending to C positions on average, and of N tokens whose
 // next one is asked for:

@@ -67,18 +67,18 @@ class Resolver {
       return too_much("goes deeper than " + std::to_string(kDeepest) + " levels", value);
     std::string out;
     bool secret = false;
-    std::size_t at = 0;
-    while (at < source.size()) {
-      if (source[at] == '\\' && source.substr(at).starts_with("\\${")) {
+    std::size_t position = 0;
+    while (position < source.size()) {
+      if (source[position] == '\\' && source.substr(position).starts_with("\\${")) {
         out += "${";
-        at += 3;
+        position += 3;
         continue;
       }
-      if (!source.substr(at).starts_with("${")) {
-        out += source[at++];
+      if (!source.substr(position).starts_with("${")) {
+        out += source[position++];
         continue;
       }
-      std::size_t end = at + 2;
+      std::size_t end = position + 2;
       for (int depth = 1; end < source.size(); ++end) {
         if (source.substr(end).starts_with("${"))
           ++depth, ++end;
@@ -88,9 +88,9 @@ class Resolver {
       if (end >= source.size())
         return refused("the interpolation in '" + std::string(source) + "' is not closed",
                        value.origin, "Close it with }.");
-      auto piece = one(value, source.substr(at + 2, end - at - 2), path);
+      auto piece = one(value, source.substr(position + 2, end - position - 2), path);
       if (!piece) return piece;
-      if (at == 0 && end + 1 == source.size()) return piece;  // alone: keeps its type
+      if (position == 0 && end + 1 == source.size()) return piece;  // alone: keeps its type
       if (!piece->is_scalar())
         return refused("'" + std::string(source) + "' puts a list or a map into a text",
                        value.origin, "Refer to one of its values.");
@@ -98,7 +98,7 @@ class Resolver {
       out += piece->is_null() ? "null" : piece->text;
       if (copied_ += piece->text.size(); copied_ > kMostCopied)
         return too_much("makes more than 16 MiB", value);
-      at = end + 1;
+      position = end + 1;
     }
     Value result = text_value(out, value.origin);
     result.secret = secret;
@@ -117,10 +117,10 @@ class Resolver {
                       inner.substr(colon + 1));
     std::string target = std::string(base::trim(inner));
     if (target.starts_with('.')) {  // one dot is the map that holds this value
-      std::string from = path;
+      std::string map = path;
       std::size_t dots = 0;
-      while (dots < target.size() && target[dots] == '.') ++dots, from = parent_of(from);
-      target = join(from, target.substr(dots));
+      while (dots < target.size() && target[dots] == '.') ++dots, map = parent_of(map);
+      target = join(map, target.substr(dots));
     }
     target = base::replace_all(base::replace_all(target, "[", "."), "]", "");
     Value* found = find(target);
@@ -141,9 +141,9 @@ class Resolver {
   }
   static void collect(const Value& value, const std::string& path, std::vector<std::string>& out) {
     for (const Entry& entry : value.entries) {
-      const std::string at = join(path, entry.key);
-      out.push_back(at);
-      collect(entry.value, at, out);
+      const std::string key = join(path, entry.key);
+      out.push_back(key);
+      collect(entry.value, key, out);
     }
   }
 
@@ -190,11 +190,11 @@ class Resolver {
 
   /// One more level for as long as it lives.
   struct Level {
-    explicit Level(int& level) : at(level) { ++at; }
+    explicit Level(int& depth) : level(depth) { ++level; }
     Level(const Level&) = delete;
     Level& operator=(const Level&) = delete;
-    ~Level() { --at; }
-    int& at;
+    ~Level() { --level; }
+    int& level;
   };
 
   static tl::unexpected<base::Error> too_much(const std::string& what, const Value& value) {

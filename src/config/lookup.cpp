@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/fs.hpp"
+#include "base/text.hpp"
 #include "config/compose.hpp"
 
 namespace rangescope::config {
@@ -68,11 +69,11 @@ bool Config::set_by_user(std::string_view path) const {
 base::Result<fs::path> find_conf(const fs::path& self,
                                  const std::map<std::string, std::string>& environment) {
   std::error_code ignored;
-  if (const auto given = environment.find("RANGESCOPE_CONF");
-      given != environment.end() && !given->second.empty()) {
-    if (fs::exists(fs::path(given->second) / "config.yaml", ignored))
-      return fs::path(given->second);
-    return base::fail(base::Code::kNoInput, "there is no config.yaml in " + given->second,
+  if (const auto variable = environment.find("RANGESCOPE_CONF");
+      variable != environment.end() && !variable->second.empty()) {
+    const std::string& folder = variable->second;
+    if (fs::exists(fs::path(folder) / "config.yaml", ignored)) return fs::path(folder);
+    return base::fail(base::Code::kNoInput, "there is no config.yaml in " + folder,
                       "environment RANGESCOPE_CONF",
                       "Set it to rangescope's conf folder, or unset it.");
   }
@@ -81,14 +82,14 @@ base::Result<fs::path> find_conf(const fs::path& self,
                                "conf"};  // installed: PREFIX/bin
   for (fs::path up = bin; up.has_relative_path(); up = up.parent_path())
     places.push_back(up / "conf");  // build tree
-  std::string looked;
+  std::vector<std::string> searched;
   for (const fs::path& place : places) {
     if (fs::exists(place / "config.yaml", ignored)) return place;
-    looked += (looked.empty() ? "" : ", ") + place.string();
+    searched.push_back(place.string());
   }
   return base::fail(base::Code::kNoInput,
-                    "conf/config.yaml was not found (looked in " + looked + ")", {},
-                    "Set RANGESCOPE_CONF to rangescope's conf folder.");
+                    "conf/config.yaml was not found (looked in " + base::join(searched, ", ") + ")",
+                    {}, "Set RANGESCOPE_CONF to rangescope's conf folder.");
 }
 
 base::Result<fs::path> shipped_folder() {
@@ -100,9 +101,10 @@ base::Result<fs::path> shipped_folder() {
 
 std::optional<fs::path> find_project_file(const fs::path& from, const fs::path& home) {
   std::error_code ignored;
-  for (fs::path at = from; !at.empty(); at = at.parent_path()) {
-    if (fs::exists(at / "rangescope.yaml", ignored)) return at / "rangescope.yaml";
-    if (at == home || fs::exists(at / ".git", ignored) || at == at.parent_path()) break;
+  for (fs::path folder = from; !folder.empty(); folder = folder.parent_path()) {
+    if (fs::exists(folder / "rangescope.yaml", ignored)) return folder / "rangescope.yaml";
+    const bool is_repository = fs::exists(folder / ".git", ignored);
+    if (folder == home || is_repository || folder == folder.parent_path()) break;
   }
   return std::nullopt;
 }
@@ -112,9 +114,9 @@ base::Result<std::string> explain(const Config& config, std::string_view path) {
   if (!key) {
     if (!is_section(path) || path.empty()) return tl::make_unexpected(unknown_key(path, {}));
     std::string out;
-    for (const Key& one : keys()) {
-      if (!one.path.starts_with(path) || one.path[path.size()] != '.') continue;
-      auto part = explain(config, one.path);
+    for (const Key& below : keys()) {
+      if (!below.path.starts_with(path) || below.path[path.size()] != '.') continue;
+      auto part = explain(config, below.path);
       if (part) out += (out.empty() ? "" : "\n") + *part;
     }
     return out;

@@ -70,7 +70,7 @@ class Fields {
       error_ = base::Error{Code::kConfig, std::move(what), to_string(at.origin), std::move(hint)};
   }
 
-  /// Refuses keys that nobody asked for, then hands out the first mistake.
+  /// Refuses keys that were not read, then hands out the first mistake.
   Result<void> finish() {
     for (const Entry& entry : map_.entries)
       if (std::find(known_.begin(), known_.end(), entry.key) == known_.end())
@@ -249,9 +249,9 @@ Result<std::vector<std::pair<std::string, std::vector<model::NameRegex>>>> kerne
     if (!name || !match || !match->is_list())
       return refused("a family has a name and a list under 'match'", family.origin);
     auto& kind = out.emplace_back(name->text, std::vector<model::NameRegex>{});
-    for (const Value& one : match->items) {
-      auto regex = model::NameRegex::parse("(?i)" + one.text);
-      if (!regex) return refused(regex.error().what, one.origin);
+    for (const Value& pattern : match->items) {
+      auto regex = model::NameRegex::parse("(?i)" + pattern.text);
+      if (!regex) return refused(regex.error().what, pattern.origin);
       kind.second.push_back(std::move(*regex));
     }
   }
@@ -284,8 +284,8 @@ Result<std::vector<model::Peaks>> known_peaks() {
   auto conf = TRY(shipped_folder());
   std::vector<model::Peaks> all;
   std::error_code error;
-  if (const auto own = user_devices(); own && fs::is_directory(*own, error)) {
-    all = TRY(load_peaks(*own));
+  if (const auto folder = user_devices(); folder && fs::is_directory(*folder, error)) {
+    all = TRY(load_peaks(*folder));
     for (model::Peaks& peaks : all) peaks.measured = true;
   }
   auto shipped = TRY(load_peaks(conf / "device"));
@@ -294,37 +294,51 @@ Result<std::vector<model::Peaks>> known_peaks() {
   return all;
 }
 
+namespace {
+
+/// "NVIDIA H100 PCIe" as the ids of peaks are written: "h100-pcie".
+std::string as_device_id(const std::string& name) {
+  std::string id = base::lower(name);
+  std::ranges::replace_if(
+      id, [](char c) { return c == ' ' || c == '_'; }, '-');
+  for (const char* maker : {"nvidia-", "geforce-"})
+    if (id.starts_with(maker)) id.erase(0, std::strlen(maker));
+  return id;
+}
+
+std::string digits_of(std::string text) {
+  std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
+  return text;
+}
+
+/// What to write in place of `id`, which is none of `ids`.
+std::string hint_for_device(const std::string& id, const std::vector<std::string>& ids) {
+  if (id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id))
+    return "It names the GPU whose peaks are used; choose a GPU to run on with "
+           "CUDA_VISIBLE_DEVICES, or an option of the program.";
+  const std::string written = as_device_id(id);
+  std::vector<std::string> same_number, variants;  // another number is another card
+  for (const std::string& candidate : ids) {
+    if (digits_of(candidate) == digits_of(written)) same_number.push_back(candidate);
+    if (candidate == written) variants = {candidate};
+    if (candidate.starts_with(written + "-") && !std::ranges::count(variants, written))
+      variants.push_back(candidate);
+  }
+  if (!variants.empty()) return "Write " + base::join(variants, " or ") + ".";
+  const std::string suggestion = base::did_you_mean(written, same_number);
+  return suggestion.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "." : suggestion;
+}
+
+}  // namespace
+
 Result<void> check_device(const std::string& id) {
   if (id.empty() || id == "auto") return {};
-  const auto known = TRY(known_peaks());
-  std::string folded = base::lower(id);
-  std::ranges::replace_if(
-      folded, [](char c) { return c == ' ' || c == '_'; }, '-');
-  for (const char* maker : {"nvidia-", "geforce-"})
-    if (folded.starts_with(maker)) folded.erase(0, std::strlen(maker));
-  const auto digits = [](std::string text) {
-    std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
-    return text;
-  };
-  std::vector<std::string> ids, alike, variants;  // alike: another number is another card
-  for (const model::Peaks& peaks : known) {
-    if (peaks.id == id) return {};
-    ids.push_back(peaks.id);
-    if (digits(peaks.id) == digits(folded)) alike.push_back(peaks.id);
-    if (peaks.id == folded) variants = {peaks.id};
-    if (peaks.id.starts_with(folded + "-") && !std::ranges::count(variants, folded))
-      variants.push_back(peaks.id);
-  }
-  const std::string near = variants.empty() ? base::did_you_mean(folded, alike)
-                                            : "Write " + base::join(variants, " or ") + ".";
-  const bool which = id.starts_with("cuda") || id.starts_with("cpu") || base::to_uint(id);
+  const std::vector<model::Peaks> devices = TRY(known_peaks());
+  std::vector<std::string> ids;
+  for (const model::Peaks& device : devices) ids.push_back(device.id);
+  if (std::ranges::count(ids, id) > 0) return {};
   return base::fail(Code::kConfig, "no peaks are known for a device '" + base::printable(id) + "'",
-                    "device",
-                    which ? "It names the GPU whose peaks are used; choose a GPU to run on with "
-                            "CUDA_VISIBLE_DEVICES, "
-                            "or an option of the program."
-                    : near.empty() ? "Write auto, or one of " + base::join(ids, ", ") + "."
-                                   : near);
+                    "device", hint_for_device(id, ids));
 }
 
 }  // namespace rangescope::config

@@ -10,7 +10,7 @@
 namespace rangescope::config {
 
 enum class Source : std::uint8_t {
-  kNone,  ///< nobody wrote it
+  kNone,  ///< set nowhere
   kShippedFile,
   kUserFile,
   kEnvironment,

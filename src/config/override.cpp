@@ -39,21 +39,28 @@ std::string_view trimmed(std::string_view text) {
                                                    : bare;
 }
 
+/// How a character changes the depth of nested brackets.
+int change_of_depth(char c) {
+  if (c == '[' || c == '{' || c == '(') return 1;
+  if (c == ']' || c == '}' || c == ')') return -1;
+  return 0;
+}
+
 /// Where `separator` first occurs outside of quotes and brackets; npos.
 std::size_t find_outside(std::string_view text, char separator) {
   int depth = 0;
   bool begins = true;  // of a value: only there a quote is one
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (depth <= 0 && c == separator) return at;
-    if (escapes(text, at)) {
-      ++at;
+  for (std::size_t place = 0; place < text.size(); ++place) {
+    const char c = text[place];
+    if (depth <= 0 && c == separator) return place;
+    if (escapes(text, place)) {
+      ++place;
     } else if (begins && (c == '\'' || c == '"')) {
-      const auto end = behind_quote(text, at);
+      const auto end = behind_quote(text, place);
       if (end == std::string_view::npos) return end;
-      at = end - 1;
+      place = end - 1;
     }
-    depth += c == '[' || c == '{' || c == '(' ? 1 : c == ']' || c == '}' || c == ')' ? -1 : 0;
+    depth += change_of_depth(c);
     begins = c == ',' || c == '[' || c == '{' || c == ':' || (begins && (c == ' ' || c == '\t'));
   }
   return std::string_view::npos;
@@ -61,15 +68,15 @@ std::size_t find_outside(std::string_view text, char separator) {
 
 std::string unescaped(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text.substr(at).starts_with("${")) {  // an interpolation is copied whole
-      const std::size_t end = std::min(text.find('}', at), text.size() - 1);
-      out += text.substr(at, end - at);
-      at = end;
-    } else if (escapes(text, at)) {
-      ++at;
+  for (std::size_t place = 0; place < text.size(); ++place) {
+    if (text.substr(place).starts_with("${")) {  // an interpolation is copied whole
+      const std::size_t end = std::min(text.find('}', place), text.size() - 1);
+      out += text.substr(place, end - place);
+      place = end;
+    } else if (escapes(text, place)) {
+      ++place;
     }
-    out += text[at];
+    out += text[place];
   }
   return out;
 }
@@ -86,15 +93,15 @@ base::Result<Value> quoted(std::string_view text, const Origin& origin) {
     return refused("text follows the closing quote in " + std::string(text), origin,
                    "Quote the value whole: key='...' inside the shell's quotes.");
   std::string out;
-  for (std::size_t at = 1; at + 1 < end;
-       ++at) {  // only backslashes that lead up to a quote escape anything
-    const std::size_t run = std::min(text.find_first_not_of('\\', at), end - 1) - at;
-    if (run > 0 && text[at + run] == quote) {
+  for (std::size_t place = 1; place + 1 < end;
+       ++place) {  // only backslashes that lead up to a quote escape anything
+    const std::size_t run = std::min(text.find_first_not_of('\\', place), end - 1) - place;
+    if (run > 0 && text[place + run] == quote) {
       out.append(run / 2, '\\');
       if (run % 2 == 1) out += quote;
-      at += run % 2 == 1 ? run : run - 1;
+      place += run % 2 == 1 ? run : run - 1;
     } else {
-      out += text[at];
+      out += text[place];
     }
   }
   return text_value(out, origin);
@@ -123,11 +130,11 @@ base::Result<Value> container(std::string_view text, const Origin& origin, int d
     } else if (item.empty()) {
       return refused("a value is missing in " + std::string(text), origin);
     }
-    auto one = TRY(value_of(item, origin, depth + 1));
+    auto parsed = TRY(value_of(item, origin, depth + 1));
     if (map)
-      value.entries.push_back({std::move(key), std::move(one)});
+      value.entries.push_back({std::move(key), std::move(parsed)});
     else
-      value.items.push_back(std::move(one));
+      value.items.push_back(std::move(parsed));
   }
   return value;
 }

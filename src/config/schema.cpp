@@ -223,8 +223,8 @@ namespace {
 
 /// The value of the key `path`, and that of every name in a map of texts.
 base::Result<void> check_key(const Key& key, const std::string& path, Value& value) {
-  if (auto fits = check(key, value); !fits) {
-    base::Error error = std::move(fits).error();
+  if (auto checked = check(key, value); !checked) {
+    base::Error error = std::move(checked).error();
     error.what = path + ": " + error.what;
     return tl::make_unexpected(std::move(error));
   }

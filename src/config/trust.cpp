@@ -96,7 +96,7 @@ base::Result<void> check_owner(const fs::path& file) {
   if (!S_ISREG(it.st_mode) || static_cast<std::size_t>(it.st_size) > kMostBytes)
     return base::fail(base::Code::kNoInput, "is not a regular file of at most 16 MiB",
                       file.string(), "Remove it, or leave it out with --no-project.");
-  // In a folder like /tmp (sticky) nobody replaces a file of somebody else.
+  // In a folder like /tmp (sticky) a user cannot replace another user's file.
   const bool open_folder = (folder.st_mode & S_IWOTH) != 0 && (folder.st_mode & S_ISVTX) == 0;
   const bool foreign = !ours(it.st_uid) || !ours(folder.st_uid);
   if (!foreign && !open_folder && (it.st_mode & S_IWOTH) == 0) return {};

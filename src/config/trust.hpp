@@ -1,10 +1,10 @@
-// Whether a rangescope.yaml that lies in the way may be read, and what it may set.
+// Whether a rangescope.yaml that was found may be read, and what it may set.
 //
-// A project file is found, not named: whoever can write into a folder above the current one could
-// otherwise decide what a user (or root) runs. So it must belong to this user or root, as git wants
-// of a repository; and even then it sets what is measured, not what is run: the program, tools'
-// paths and arguments, and variables that load code need trust. `rangescope config trust FILE`
-// gives it, to the file as it is: a changed file is asked about again. A file named with
+// A project file is found, not named: any user who can write into a folder above the current one
+// could otherwise decide what a user (or root) runs. So it must belong to this user or root, as git
+// wants of a repository; and even then it sets what is measured, not what is run: the program,
+// tools' paths and arguments, and variables that load code need trust. `rangescope config trust
+// FILE` gives it, to the file as it is: a changed file is asked about again. A file named with
 // --config is trusted by that.
 //
 // Kept in <state folder>/trusted, a line `sha256  path` each.

@@ -59,7 +59,7 @@ Value plain_scalar(std::string_view text, Origin origin) {
   if (numeric && text.back() != '_') {
     const std::string_view unsigned_part =
         bare.front() == '+' ? std::string_view(bare).substr(1) : std::string_view(bare);
-    // 007 is text in YAML 1.2's core schema only when it is quoted, but nobody who writes it means
+    // 007 is text in YAML 1.2's core schema only when it is quoted, but its author does not mean
     // seven.
     const bool leading_zero = unsigned_part.size() > 1 && unsigned_part[0] == '0' &&
                               unsigned_part[1] != '.' && unsigned_part[1] != 'e' &&

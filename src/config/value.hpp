@@ -1,6 +1,6 @@
 // A configuration value: null, bool, number, text, list or map, with the place that set it.
 //
-// Scalars keep their spelling beside their type, so that a key that wants text gets `007` as it was
+// Scalars keep their spelling and their type, so that a key that wants text gets `007` as it was
 // written. Maps keep their order and hold each key once. Plain data; a tree of a few hundred nodes.
 #pragma once
 

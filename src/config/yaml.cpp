@@ -35,10 +35,10 @@ class Builder : public YAML::EventHandler {
     add(plain_scalar("", place(mark)), mark, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto known = anchors_.find(anchor);
-    if (known == anchors_.end()) throw Refused("an alias is inside the value that it names", mark);
-    count(known->second, mark);
-    add(known->second, mark, 0);
+    const auto named = anchors_.find(anchor);
+    if (named == anchors_.end()) throw Refused("an alias is inside the value that it names", mark);
+    count(named->second, mark);
+    add(named->second, mark, 0);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
@@ -72,7 +72,7 @@ class Builder : public YAML::EventHandler {
     std::string key;
   };
 
-  /// Aliases of aliases grow exponentially ("billion laughs"); nobody writes a configuration of
+  /// Aliases of aliases grow exponentially ("billion laughs"); no real configuration has
   /// 100,000 values.
   void count(const Value& value, const YAML::Mark& mark) {
     if (++nodes_ > 100000)

@@ -128,7 +128,7 @@ base::Result<void> copy_file(const Given& given, const fs::path& run, runs::Impo
 /// Copies it into the run.
 base::Result<runs::Import> take_in(const Given& given, const fs::path& run) {
   std::error_code error;
-  runs::Import import{.from = fs::absolute(given.path, error).lexically_normal().string(),
+  runs::Import import{.given_path = fs::absolute(given.path, error).lexically_normal().string(),
                       .format = std::string(given.reader->name),
                       .tool = given.source.tool,
                       .version = given.source.schema};

@@ -66,10 +66,10 @@ Json run_json(const model::RunInfo& run) {
 
 std::vector<model::Loss> losses_of(const Json& list) {
   std::vector<model::Loss> out;
-  for (const Json& one : list) {
-    out.push_back(model::Loss::read(text_in(one, "kind"), text_in(one, "severity"),
-                                    number_of<std::uint64_t>(one, "count"),
-                                    text_in(one, "detail")));
+  for (const Json& loss : list) {
+    out.push_back(model::Loss::read(text_in(loss, "kind"), text_in(loss, "severity"),
+                                    number_of<std::uint64_t>(loss, "count"),
+                                    text_in(loss, "detail")));
   }
   return out;
 }
@@ -328,7 +328,7 @@ std::string line_of(const Json& json) {
 /// An array, each of the list on a line.
 std::string lines_of(const auto& list, auto json_of) {
   std::vector<std::string> lines;
-  for (const auto& one : list) lines.push_back("\n      " + line_of(json_of(one)));
+  for (const auto& item : list) lines.push_back("\n      " + line_of(json_of(item)));
   return "[" + base::join(lines, ",") + " ]";
 }
 
@@ -419,9 +419,9 @@ std::optional<std::string> json_schema_of(const std::filesystem::path& path) {
   if (!head) return std::nullopt;
   const std::string_view text = base::trim(*head);
   constexpr std::string_view kKey = "\"schema\"";
-  const auto at = text.find(kKey);
-  if (!text.starts_with('{') || at == std::string_view::npos) return std::nullopt;
-  const auto open = text.find('"', at + kKey.size());
+  const auto key = text.find(kKey);
+  if (!text.starts_with('{') || key == std::string_view::npos) return std::nullopt;
+  const auto open = text.find('"', key + kKey.size());
   const auto end = open == std::string_view::npos ? open : text.find('"', open + 1);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string schema(text.substr(open + 1, end - open - 1));

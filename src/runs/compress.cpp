@@ -43,23 +43,23 @@ base::Result<void> write_frame(std::string_view bytes, base::Replacement& file) 
   return {};
 }
 
-/// Does the frame unpack to exactly these bytes?
+/// The frame unpacks to exactly these bytes.
 bool unpacks_to(std::string_view packed, std::string_view bytes) {
   const base::Owned<ZSTD_DCtx, &ZSTD_freeDCtx> context(ZSTD_createDCtx());
   std::vector<char> buffer(ZSTD_DStreamOutSize());
   ZSTD_inBuffer in{packed.data(), packed.size(), 0};
-  std::size_t at = 0, left = 1;
+  std::size_t unpacked = 0, left = 1;
   while (left != 0) {
     ZSTD_outBuffer out{buffer.data(), buffer.size(), 0};
     const std::size_t before = in.pos;
     left = ZSTD_decompressStream(context.get(), &out, &in);
-    if (ZSTD_isError(left) || bytes.substr(std::min(at, bytes.size()), out.pos) !=
+    if (ZSTD_isError(left) || bytes.substr(std::min(unpacked, bytes.size()), out.pos) !=
                                   std::string_view(buffer.data(), out.pos))
       return false;
-    at += out.pos;
+    unpacked += out.pos;
     if (left != 0 && out.pos == 0 && in.pos == before) return false;
   }
-  return at == bytes.size() && in.pos == packed.size();
+  return unpacked == bytes.size() && in.pos == packed.size();
 }
 
 }  // namespace

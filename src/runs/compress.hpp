@@ -1,7 +1,7 @@
 // Raw recordings of nsys and ncu in old runs, compressed where they lie: .ncu-rep becomes
 // .ncu-repz, which is the same in one zstd frame and is read as it is (ncu 2026.3 does too);
 // .nsys-rep, .qdrep and .qdstrm become NAME.zst, which `zstd -d` unpacks; reports are made of the
-// SQLite export beside them.
+// SQLite export in the same folder.
 #pragma once
 
 #include <chrono>

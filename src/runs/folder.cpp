@@ -24,26 +24,25 @@ tl::unexpected<base::Error> folder_error(const std::string& what,
   if (errno == EXDEV)
     return base::fail(base::Code::kUsage, what + ": another file system is mounted there",
                       path.string(), "Unmount it first; nothing was changed.");
-  const base::Code code = errno == EACCES || errno == EPERM || errno == EROFS
-                              ? base::Code::kPermission
-                          : errno == ENOENT ? base::Code::kNoInput
-                                            : base::Code::kIo;
+  base::Code code = base::Code::kIo;
+  if (errno == ENOENT) code = base::Code::kNoInput;
+  if (errno == EACCES || errno == EPERM || errno == EROFS) code = base::Code::kPermission;
   return base::fail(code, what + ": " + std::strerror(errno), path.string());
 }
 
 // openat2 knows bind mounts too (Linux 5.6). Without it, or where a filter refuses it, the device
 // must be the same.
-int open_below(int at, const char* name) {
+int open_below(int folder, const char* name) {
   open_how how{};
   how.flags = kFolderFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-  const auto fd = static_cast<int>(::syscall(SYS_openat2, at, name, &how, sizeof how));
+  const auto fd = static_cast<int>(::syscall(SYS_openat2, folder, name, &how, sizeof how));
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return fd;
-  const int plain = ::openat(at, name, kFolderFlags);
+  const int plain = ::openat(folder, name, kFolderFlags);
   struct stat above {
   }, below{};
   if (plain < 0 ||
-      (::fstat(at, &above) == 0 && ::fstat(plain, &below) == 0 && above.st_dev == below.st_dev))
+      (::fstat(folder, &above) == 0 && ::fstat(plain, &below) == 0 && above.st_dev == below.st_dev))
     return plain;
   ::close(plain);
   errno = EXDEV;

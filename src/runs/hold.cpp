@@ -64,9 +64,9 @@ std::optional<bool> is_held(const std::filesystem::path& run) {
   const int fd = ::open((run / kLockFile).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   flock lock = whole_file(F_WRLCK);
-  const bool asked = ::fcntl(fd, F_OFD_GETLK, &lock) == 0;
+  const bool is_known = ::fcntl(fd, F_OFD_GETLK, &lock) == 0;
   ::close(fd);
-  return asked ? std::optional(lock.l_type != F_UNLCK) : std::nullopt;
+  return is_known ? std::optional(lock.l_type != F_UNLCK) : std::nullopt;
 }
 
 base::Result<void> share(const std::filesystem::path& run) {

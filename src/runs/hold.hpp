@@ -31,8 +31,8 @@ class Hold {
   int fd_ = -1;
 };
 
-/// True while somebody works on the run, false when nobody does any more; nothing where no lock was
-/// ever taken, or it cannot be asked for.
+/// True while a process works on the run, false afterwards; nothing where no lock was ever taken,
+/// or the system does not say.
 [[nodiscard]] std::optional<bool> is_held(const std::filesystem::path& run);
 
 /// Lets group and others read the run as the umask allows; a run directory is private (0700)

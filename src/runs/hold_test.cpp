@@ -171,7 +171,7 @@ TEST_F(HeldRuns, FilesThatStrangersPutThereDoNotHangUsNorFillTheMemory) {
     EXPECT_TRUE(write_manifest(run, {.id = "out", .end_unix_ns = 2, .files = {{path, {1, "0"}}}})
                     .has_value());
     EXPECT_EQ(read_manifest(run).error().code, base::Code::kBadData) << path;
-    EXPECT_TRUE(write_imports(run, {{.file = path, .from = "x"}}).has_value());
+    EXPECT_TRUE(write_imports(run, {{.file = path, .given_path = "x"}}).has_value());
     EXPECT_EQ(read_imports(run).error().code, base::Code::kBadData) << path;
   }
 }

@@ -12,7 +12,7 @@ constexpr const char* kImportsFile = "import.json";
 constexpr auto kImportFields = [](auto& import, auto field) {
   field("file", import.file);
   field("original", import.original, Missing::kEmpty);
-  field("from", import.from);
+  field("from", import.given_path);
   field("bytes", import.bytes);
   field("sha256", import.sha256);
   field("modified_unix_ns", import.modified_unix_ns);

@@ -30,9 +30,9 @@ bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json) 
   if (text.size() < before) text.insert(text.size() - 1, before - text.size(), ' ');
   const int file = ::open(base::in_place(path).c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return false;
-  const bool whole =
+  const bool is_written =
       ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
-  return ::close(file) == 0 && whole;
+  return ::close(file) == 0 && is_written;
 }
 
 base::Result<nlohmann::json> read_json(const std::filesystem::path& path, std::string_view schema) {

@@ -17,8 +17,8 @@ using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in 
 /// Indented by two, with a newline at the end; bytes that are not UTF-8 were made printable before.
 [[nodiscard]] base::Result<void> write_json(const std::filesystem::path& path,
                                             const OrderedJson& json);
-/// Writes over what is there, padded with blanks to its length: where a full disk has no room for a
-/// file beside it.
+/// Writes over the file, padded with blanks to its length: for a full disk, which has no room for a
+/// second file.
 [[nodiscard]] bool overwrite_json(const std::filesystem::path& path, const OrderedJson& json);
 /// A regular file of at most 256 MiB. kNoInput, or kBadData with the byte where it stops being
 /// JSON, or kBadData where `schema` is another one.
@@ -28,8 +28,8 @@ using OrderedJson = nlohmann::ordered_json;  ///< what is written: keys stay in 
 /// The text of a key; "" where there is none.
 [[nodiscard]] std::string text_in(const nlohmann::json& object, const char* key);
 
-/// Does this name of a file, written in a run's JSON, lie in the run: relative, without `..`?
-/// Whoever made the run may have written it.
+/// This name of a file, read from a run's JSON, lies in the run: it is relative, without `..`. Runs
+/// may come from other users.
 [[nodiscard]] bool lies_in_run(const std::filesystem::path& name);
 
 /// May a field of a list's items be missing: in files of older versions; where it is empty, so that
@@ -95,8 +95,8 @@ template <class Item>
   const auto json = TRY(read_json(file, schema));
   std::vector<Item> out;
   try {
-    for (const nlohmann::json& one : json.at(key))
-      visit(out.emplace_back(), [&](auto&&... of) { take_field(one, of...); });
+    for (const nlohmann::json& item : json.at(key))
+      visit(out.emplace_back(), [&](auto&&... field) { take_field(item, field...); });
   } catch (const std::exception& error) {
     return base::fail(base::Code::kBadData, std::string("damaged: ") + error.what(), file.string());
   }

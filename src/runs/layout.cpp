@@ -198,9 +198,10 @@ std::vector<std::filesystem::path> captures_of(const std::filesystem::path& run)
 
 std::filesystem::path run_of(const std::filesystem::path& path) {
   std::error_code error;
-  const auto whole = std::filesystem::absolute(path, error).lexically_normal();
-  for (auto at = whole.parent_path(); at.has_relative_path(); at = at.parent_path())
-    if (is_run_dir(at)) return at;
+  const auto absolute = std::filesystem::absolute(path, error).lexically_normal();
+  for (auto folder = absolute.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path())
+    if (is_run_dir(folder)) return folder;
   return {};
 }
 

@@ -59,7 +59,7 @@ struct Manifest {
 
 struct Difference {
   std::string path;
-  std::string what;  ///< "changed", "missing", "new", "size 12 instead of 10"
+  std::string kind;  ///< "changed", "missing", "new", "size 12 instead of 10"
 };
 /// Compares the files with the manifest's proofs. Empty when all is as it was written. Reports
 /// written later (report.*) that the manifest does not know are not a difference.

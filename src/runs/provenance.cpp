@@ -50,9 +50,10 @@ std::string first_value(const std::filesystem::path& file, std::string_view key,
   const auto text = base::read_file(file);
   if (!text) return {};
   for (const std::string_view line : base::split(*text, '\n')) {
-    const auto at = line.find(separator);
-    if (at == std::string_view::npos || base::trim(line.substr(0, at)) != key) continue;
-    std::string_view value = base::trim(line.substr(at + 1));
+    const auto end_of_key = line.find(separator);
+    if (end_of_key == std::string_view::npos || base::trim(line.substr(0, end_of_key)) != key)
+      continue;
+    std::string_view value = base::trim(line.substr(end_of_key + 1));
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
       value = value.substr(1, value.size() - 2);
     return std::string(value);
@@ -81,7 +82,7 @@ bool harmless(std::string_view key) {
                      [&](std::string_view section) { return key.starts_with(section); });
 }
 
-// What is in a repository's .git is not ours: whoever packed the folder wrote it. Reading its
+// A repository's .git may have been written by another user, who packed the folder. Reading its
 // configuration starts nothing.
 bool status_is_safe(const std::filesystem::path& cwd) {
   const auto keys = ask({"git", "config", "--list", "--show-scope", "--name-only"}, cwd);
@@ -227,8 +228,8 @@ base::Result<std::string> folder(const std::filesystem::path& path) {
     return base::fail(base::Code::kNoInput, "the folder cannot be read: " + error.message(),
                       path.string());
   std::sort(lines.begin(), lines.end());
-  const std::string more = lines.size() == kMostFiles ? "at least " : "";
-  return more + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) +
+  const std::string at_least = lines.size() == kMostFiles ? "at least " : "";
+  return at_least + base::counted(lines.size(), "file") + ", " + std::to_string(bytes) +
          " bytes, sha256 of the list " + base::sha256(base::join(lines, "\n"));
 }
 
@@ -317,8 +318,8 @@ base::Result<std::map<std::string, std::string>> look_at_inputs(std::span<const 
                                                                       : "there is no such input",
                         path.string(),
                         "Correct workload.inputs or workload.subset, or leave it out.");
-    auto seen = TRY(std::filesystem::is_directory(path, error) ? folder(path) : file(path));
-    facts["input." + written] = std::move(seen);
+    auto fact = TRY(std::filesystem::is_directory(path, error) ? folder(path) : file(path));
+    facts["input." + written] = std::move(fact);
   }
   return facts;
 }

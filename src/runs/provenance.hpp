@@ -42,7 +42,7 @@ struct Provenance {
 [[nodiscard]] base::Result<Provenance> read_provenance(const std::filesystem::path& run);
 
 // The data that a program reads, named in workload.inputs and workload.subset: checked before the
-// run, and recorded in env.json, so that two runs that saw different data can be told apart.
+// run, and recorded in env.json, so that runs with different data are known to differ.
 
 /// "input.PATH" -> what it is. A file of at most 64 MiB: its bytes and SHA-256; a larger one: bytes
 /// and time. A folder: files, bytes and the SHA-256 of their names, sizes and times (at most

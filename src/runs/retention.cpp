@@ -52,15 +52,15 @@ base::Result<void> remove_run(const std::filesystem::path& run) {
     return base::fail(base::Code::kUsage, "is a symbolic link and will not be deleted",
                       run.string());
   const auto manifest = read_manifest(run);
-  const auto whole = std::filesystem::absolute(run, error).lexically_normal();
-  if (!manifest || !is_own(whole, *manifest))
+  const auto folder = std::filesystem::absolute(run, error).lexically_normal();
+  if (!manifest || !is_own(folder, *manifest))
     return base::fail(base::Code::kUsage, "is not a run directory of yours and will not be deleted",
                       run.string(),
                       "Its manifest.json must name this folder, and it must belong to you.");
   if (is_held(run).value_or(false))
     return base::fail(base::Code::kUsage, "is still running and will not be deleted", run.string());
-  auto parent = TRY(Folder::open(std::filesystem::canonical(whole.parent_path(), error)));
-  return parent.remove(whole.filename().string());
+  auto parent = TRY(Folder::open(std::filesystem::canonical(folder.parent_path(), error)));
+  return parent.remove(folder.filename().string());
 }
 
 base::Result<std::chrono::seconds> parse_age(std::string_view text) {
@@ -172,7 +172,7 @@ base::Result<void> remove_job(const fs::path& folder) {
   const fs::path whole = fs::absolute(folder, error).lexically_normal();
   TRY(removable(whole));
   auto parent = TRY(Folder::open(fs::canonical(whole.parent_path(), error)));
-  return parent.remove(whole.filename().string());
+  return parent.remove(folder.filename().string());
 }
 
 }  // namespace rangescope::runs::job

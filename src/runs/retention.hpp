@@ -44,8 +44,8 @@ struct Candidate {
 }  // namespace rangescope::runs
 
 // Jobs. A job counts as one, and goes as a whole: only a folder that holds nothing but job.json and
-// runs of its ranks is touched, and only while nobody works on any of them. As with runs: it must
-// belong to this user, links are never followed, and another file system is not entered.
+// runs of its ranks is touched, and only while no process works on any of them. As with runs: it
+// must belong to this user, links are never followed, and another file system is not entered.
 namespace rangescope::runs::job {
 
 /// Runs and jobs of a root that would be deleted, oldest first. Both kinds count towards `keep`.

@@ -94,13 +94,13 @@ TEST_F(Runs, VerifyNamesEveryDifference) {
   put(run / "report.md", "made later");
   auto differences = verify(run).value();
   ASSERT_EQ(differences.size(), 2u);
-  EXPECT_EQ(differences[0].path + " " + differences[0].what, "native/7.rstrace changed");
-  EXPECT_EQ(differences[1].path + " " + differences[1].what,
+  EXPECT_EQ(differences[0].path + " " + differences[0].kind, "native/7.rstrace changed");
+  EXPECT_EQ(differences[1].path + " " + differences[1].kind,
             "native/8.rstrace not in the manifest");
   put(run / "native" / "7.rstrace", "captured!");
-  EXPECT_EQ(verify(run)->front().what, "9 bytes instead of 8");
+  EXPECT_EQ(verify(run)->front().kind, "9 bytes instead of 8");
   fs::remove(run / "native" / "7.rstrace");
-  EXPECT_EQ(verify(run)->front().what, "missing");
+  EXPECT_EQ(verify(run)->front().kind, "missing");
 }
 
 TEST_F(Runs, ACaptureThatIsStillWrittenIsNotHashed) {
@@ -110,7 +110,7 @@ TEST_F(Runs, ACaptureThatIsStillWrittenIsNotHashed) {
   const auto files = prove_files(run).value();
   EXPECT_TRUE(files.contains("native/7.rstrace"));
   EXPECT_FALSE(files.contains("native/8.rstrace"));
-  EXPECT_EQ(verify(run)->front().what, "still being written");
+  EXPECT_EQ(verify(run)->front().kind, "still being written");
   EXPECT_LT(size_of(run), 1u << 20);
   EXPECT_EQ(written_bytes(run / "native" / "8.rstrace"), 1u << 30);  // no header tells
   wire::native::FileHeader header{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -22,15 +23,55 @@ struct Tally {
   std::map<std::string, std::uint64_t> causes;
 };
 
-void tally(Tally& into, const Stage& stage) {
-  std::uint64_t& slot = stage.outcome == "ok"        ? into.count.ok
-                        : stage.outcome == "empty"   ? into.count.empty
-                        : stage.outcome == "refused" ? into.count.refused
-                                                     : into.count.failed;
-  ++slot;
-  if (stage.outcome != "refused" && stage.wall_ns > 0) into.walls.push_back(stage.wall_ns);
+std::uint64_t& count_of(StageCount& count, std::string_view outcome) {
+  if (outcome == "ok") return count.ok;
+  if (outcome == "empty") return count.empty;
+  if (outcome == "refused") return count.refused;
+  return count.failed;
+}
+
+void add(const Stage& stage, Tally& tally) {
+  ++count_of(tally.count, stage.outcome);
+  if (stage.outcome != "refused" && stage.wall_ns > 0) tally.walls.push_back(stage.wall_ns);
   if (stage.outcome == "empty" || stage.outcome == "failed")
-    ++into.causes[stage.why.empty() ? stage.message : stage.why];
+    ++tally.causes[stage.why.empty() ? stage.message : stage.why];
+}
+
+std::int64_t median_of(std::vector<std::int64_t>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+StageCount finished(Tally tally) {
+  StageCount count = std::move(tally.count);
+  if (!tally.walls.empty()) count.median_wall_ns = median_of(tally.walls);
+  count.causes.assign(tally.causes.begin(), tally.causes.end());
+  std::stable_sort(count.causes.begin(), count.causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return count;
+}
+
+/// A stage's outcome in the words of a stage, from that of a run that has one stage.
+std::string stage_outcome(std::string_view of_run) {
+  if (of_run == "nothing_captured") return "empty";
+  const bool is_captured = of_run == "ok" || of_run == "program_failed" || of_run == "data_loss";
+  return is_captured ? "ok" : "failed";
+}
+
+/// The one stage of a run that recorded natively, whose outcome its status has; none while it runs.
+std::optional<Stage> native_stage(const std::filesystem::path& run) {
+  const auto status = read_status(run);
+  if (!status || status->state == RunState::kRunning) return std::nullopt;
+  Stage stage;
+  stage.stage = "native";
+  stage.outcome = stage_outcome(status->outcome);
+  stage.why = status->state == RunState::kInterrupted ? "interrupted" : status->outcome;
+  if (const auto manifest = read_manifest(run)) {
+    stage.tool = manifest->tool;
+    if (manifest->end_unix_ns > 0) stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
+  }
+  return stage;
 }
 
 constexpr auto kStageFields = [](auto& stage, auto field) {
@@ -67,39 +108,15 @@ std::vector<StageCount> count_stages(const std::vector<std::filesystem::path>& r
     if (!stages) continue;
     const auto imports = read_imports(run);
     if (!imports || !imports->empty()) continue;  // nothing was run here
-    if (stages->empty()) {                        // native only: its status has the outcome
-      const auto status = read_status(run);
-      if (!status || status->state == RunState::kRunning) continue;
-      Stage stage;
-      stage.stage = "native";
-      stage.outcome = status->outcome == "nothing_captured" ? "empty"
-                      : status->outcome == "ok" || status->outcome == "program_failed" ||
-                              status->outcome == "data_loss"
-                          ? "ok"
-                          : "failed";
-      stage.why = status->state == RunState::kInterrupted ? "interrupted" : status->outcome;
-      if (const auto manifest = read_manifest(run)) {
-        stage.tool = manifest->tool;
-        if (manifest->end_unix_ns > 0)
-          stage.wall_ns = manifest->end_unix_ns - manifest->start_unix_ns;
-      }
-      stages->push_back(std::move(stage));
-    }
-    for (const Stage& stage : *stages) tally(tallies[{stage.stage, stage.tool, stage.step}], stage);
+    if (stages->empty())
+      if (std::optional<Stage> native = native_stage(run)) stages->push_back(std::move(*native));
+    for (const Stage& stage : *stages) add(stage, tallies[{stage.stage, stage.tool, stage.step}]);
   }
   std::vector<StageCount> out;
-  for (auto& [key, one] : tallies) {
-    std::tie(one.count.stage, one.count.tool, one.count.step) = key;
-    if (!one.walls.empty()) {
-      std::nth_element(one.walls.begin(),
-                       one.walls.begin() + static_cast<std::ptrdiff_t>(one.walls.size() / 2),
-                       one.walls.end());
-      one.count.median_wall_ns = one.walls[one.walls.size() / 2];
-    }
-    one.count.causes.assign(one.causes.begin(), one.causes.end());
-    std::stable_sort(one.count.causes.begin(), one.count.causes.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
-    out.push_back(std::move(one.count));
+  for (auto& [key, tally] : tallies) {
+    StageCount count = finished(std::move(tally));
+    std::tie(count.stage, count.tool, count.step) = key;
+    out.push_back(std::move(count));
   }
   return out;
 }

@@ -6,8 +6,8 @@
 //     "findings": [...] }
 //
 // "running" is written before the program starts and replaced at the end. A run that is still
-// "running" while nobody holds its lock (runs/hold.hpp; without one: while no process of that pid,
-// start time and boot is alive) was interrupted: rangescope itself was killed.
+// "running" while no process holds its lock (runs/hold.hpp; without one: while no process of that
+// pid, start time and boot is alive) was interrupted: rangescope itself was killed.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ struct Status {
 [[nodiscard]] base::Result<void> write_running(const std::filesystem::path& run);
 /// Says how it ended.
 [[nodiscard]] base::Result<void> write_done(const std::filesystem::path& run, const Status& status);
-/// kInterrupted when it is "running" and nobody runs.
+/// kInterrupted where it is "running" without a process.
 [[nodiscard]] base::Result<Status> read_status(const std::filesystem::path& run);
 
 }  // namespace rangescope::runs

@@ -38,7 +38,7 @@ void without_nul(Json& json) {
     if (const auto& text = json.get_ref<const std::string&>(); text.find('\0') != std::string::npos)
       json = base::replace_all(text, std::string_view("\0", 1), "\\x00");
   } else if (json.is_structured()) {
-    for (Json& each : json) without_nul(each);
+    for (Json& item : json) without_nul(item);
   }
 }
 
@@ -56,8 +56,18 @@ Value fact(const model::RunInfo& run, const char* key) {
 std::string or_empty(const Value& value) {
   return value.value_or(std::string());
 }
-std::int64_t whole(const Value& value) {
+std::int64_t integer(const Value& value) {
   return value ? base::to_int(*value).value_or(0) : 0;
+}
+
+/// Names of a path in JSON; one that is no text is "".
+std::vector<std::string> names_in(const std::string& path) {
+  const Json json = Json::parse(path, nullptr, false);
+  std::vector<std::string> names;
+  if (json.is_array())
+    for (const Json& name : json)
+      names.push_back(name.is_string() ? name.get<std::string>() : std::string());
+  return names;
 }
 
 /// Equal for the same run whenever and by whomever it is pushed.
@@ -83,11 +93,11 @@ base::Result<Store> Store::open(const std::string& url) {
   return Store(std::move(database));
 }
 
-/// Who owns the schema or a table in it can make whoever uses it run a trigger: that must be this
-/// user, a role of its, the database's owner or a superuser. A superuser, who has every role, takes
-/// those of itself and superusers only.
+/// The owner of the schema, or of a table in it, can make its users run a trigger: that must be
+/// this user, a role of its, the database's owner or a superuser. A superuser, who has every role,
+/// takes those of itself and superusers only.
 base::Result<int> Store::version() const {
-  const auto there =
+  const auto has_table =
       TRY(database_.row("select to_regclass('rangescope.migrations') is not null", {}, 1));
   const auto strangers = TRY(database_.query(sql("strangers"), {}, 1));
   if (!strangers.empty())
@@ -97,34 +107,34 @@ base::Result<int> Store::version() const {
             base::printable(or_empty(strangers.front()[0])) +
             ", which could run code with your rights",
         name(), "Connect as that role, or give the schema and its tables to the database's owner");
-  if (there.front() != "t") return 0;
-  const auto version =
+  if (has_table.front() != "t") return 0;
+  const auto row =
       TRY(database_.row("select coalesce(max(version), 0) from rangescope.migrations", {}, 1));
-  const auto at = static_cast<int>(whole(version.front()));
-  if (at > newest())
+  const auto version = static_cast<int>(integer(row.front()));
+  if (version > newest())
     return base::fail(base::Code::kBadData,
-                      "its schema has version " + std::to_string(at) +
+                      "its schema has version " + std::to_string(version) +
                           ", and this rangescope knows " + std::to_string(newest()),
                       name(), "Use a newer rangescope");
-  return at;
+  return version;
 }
 
 base::Result<void> Store::need_schema() const {
-  const auto at = TRY(version());
-  if (at == newest()) return {};
-  return base::fail(base::Code::kNoInput,
-                    at == 0 ? "the database holds no runs" : "its schema is of an older rangescope",
-                    name(),
-                    "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
+  const auto present = TRY(version());
+  if (present == newest()) return {};
+  return base::fail(
+      base::Code::kNoInput,
+      present == 0 ? "the database holds no runs" : "its schema is of an older rangescope", name(),
+      "Push a run: rangescope runs push " + base::shell_quote(name()) + " RUN");
 }
 
 base::Result<void> Store::migrate() const {
-  const auto at = TRY(version());
-  if (at == newest()) return {};
+  const auto present = TRY(version());
+  if (present == newest()) return {};
   for (const char* step : {"lock", "schema", "table"})
     TRY(database_.query(sql(std::string("migrations: ") + step)));
-  const auto now = TRY(version());  // somebody else may have been first
-  for (int next = now + 1; next <= newest(); ++next) {
+  const auto locked = TRY(version());  // another process may have been first
+  for (int next = locked + 1; next <= newest(); ++next) {
     TRY(database_.query(migration(next)));
     TRY(database_.query("insert into rangescope.migrations (version) values ($1)",
                         {std::to_string(next)}));
@@ -179,24 +189,24 @@ base::Result<void> Store::insert(const std::string& name,
 template <class Answer>
 base::Result<Answer> Store::read(const std::function<base::Result<Answer>()>& work) const {
   std::optional<Answer> answer;
-  const auto asked = [&]() -> base::Result<void> {
+  const auto need_and_work = [&]() -> base::Result<void> {
     TRY(need_schema());
     answer = TRY(work());
     return {};
   };
-  TRY(database_.transaction(asked));
+  TRY(database_.transaction(need_and_work));
   return std::move(*answer);
 }
 
-base::Result<std::vector<Stored>> Store::list(std::size_t most) const {
+base::Result<std::vector<Stored>> Store::list(std::size_t limit) const {
   return read<std::vector<Stored>>([&]() -> base::Result<std::vector<Stored>> {
-    const auto rows = TRY(database_.query(sql("list"), {std::to_string(most)}, 11));
+    const auto rows = TRY(database_.query(sql("list"), {std::to_string(limit)}, 11));
     std::vector<Stored> out;
     for (const auto& row : rows)
       out.push_back({or_empty(row[0]), or_empty(row[1]), or_empty(row[2]), or_empty(row[3]),
                      or_empty(row[4]), or_empty(row[10]),
-                     row[5] ? std::optional(*row[5] == "t") : std::nullopt, whole(row[6]),
-                     whole(row[7]), whole(row[8]), whole(row[9])});
+                     row[5] ? std::optional(*row[5] == "t") : std::nullopt, integer(row[6]),
+                     integer(row[7]), integer(row[8]), integer(row[9])});
     return out;
   });
 }
@@ -236,66 +246,64 @@ base::Result<model::Side> Store::load(const std::string& push,
   });
 }
 
+base::Result<Store::Place> Store::find_place(const std::string& region) const {
+  const auto parts = base::split(region, '>');
+  std::string last(base::trim(parts.back()));
+  const auto end_of_domain = last.rfind('@');
+  if (parts.size() == 1 && end_of_domain != std::string::npos) last.erase(0, end_of_domain + 1);
+  std::vector<Place> exact, ending;
+  const auto paths = TRY(database_.query(sql("paths"), {last}, 2));
+  for (const auto& row : paths) {
+    const std::string domain = or_empty(row[0]), path = or_empty(row[1]);
+    Place place{model::path_text(domain, names_in(path)), domain, path};
+    (place.text == region ? exact : ending).push_back(std::move(place));
+  }
+  if (exact.empty() && parts.size() > 1) ending.clear();
+  const std::vector<Place>& places = exact.empty() ? ending : exact;
+  if (places.size() == 1) return places.front();
+  if (places.empty())
+    return base::fail(base::Code::kNoInput, "no run has a region '" + base::printable(region) + "'",
+                      name(), hint_for_region(last));
+  std::vector<std::string> texts;
+  for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
+  return base::fail(base::Code::kUsage,
+                    "several regions have this name: " + base::join(texts, ", "), name(),
+                    "Name one with its path");
+}
+
+std::string Store::hint_for_region(const std::string& last) const {
+  std::vector<std::string> names;
+  const auto rows = database_.query(
+      "select distinct path[array_length(path, 1)] from "
+      "rangescope.regions order by 1 limit 10000",
+      {}, 1);
+  if (rows)
+    for (const auto& row : *rows) names.push_back(or_empty(row[0]));
+  const std::string suggestion = base::did_you_mean(last, names);
+  if (!suggestion.empty()) return suggestion;
+  return "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
+}
+
 base::Result<History> Store::history(const std::string& region, const std::string& tag) const {
   return read<History>([&]() -> base::Result<History> {
-    const auto parts = base::split(region, '>');
-    std::string last(base::trim(parts.back()));
-    if (const auto at = last.rfind('@'); parts.size() == 1 && at != std::string::npos)
-      last.erase(0, at + 1);
-    const auto paths = TRY(database_.query(sql("paths"), {last}, 2));
-    struct Place {
-      std::string text, domain, path;
-    };
-    std::vector<Place> exact, ending;
-    for (const auto& row : paths) {
-      const Json json = Json::parse(or_empty(row[1]), nullptr, false);
-      std::vector<std::string> path;
-      if (json.is_array())
-        for (const Json& part : json)
-          path.push_back(part.is_string() ? part.get<std::string>() : std::string());
-      Place place{model::path_text(or_empty(row[0]), path), or_empty(row[0]), or_empty(row[1])};
-      (place.text == region ? exact : ending).push_back(std::move(place));
-    }
-    if (exact.empty() && parts.size() > 1) ending.clear();
-    const auto& places = exact.empty() ? ending : exact;
-    if (places.empty()) {
-      std::vector<std::string> names;
-      if (const auto all = database_.query("select distinct path[array_length(path, 1)] from "
-                                           "rangescope.regions order by 1 limit 10000",
-                                           {}, 1))
-        for (const auto& row : *all) names.push_back(or_empty(row[0]));
-      std::string hint = base::did_you_mean(last, names);
-      if (hint.empty())
-        hint = "See what there is: rangescope compare " + base::shell_quote(name()) + " RUN";
-      return base::fail(base::Code::kNoInput,
-                        "no run has a region '" + base::printable(region) + "'", name(),
-                        std::move(hint));
-    }
-    if (places.size() > 1) {
-      std::vector<std::string> texts;
-      for (const Place& place : places) texts.push_back(base::shell_quote(place.text));
-      return base::fail(base::Code::kUsage,
-                        "several regions have this name: " + base::join(texts, ", "), name(),
-                        "Name one with its path");
-    }
+    const Place place = TRY(find_place(region));
     const model::Measure* measure = model::find_measure(tag);
     const bool per_occurrence = measure != nullptr && model::adds_up(*measure);
     const auto rows = TRY(database_.query(
-        sql("history"),
-        {places.front().domain, places.front().path, tag, per_occurrence ? "true" : "false"}, 7));
-    History out{places.front().text, {}};
-    std::string before;
+        sql("history"), {place.domain, place.path, tag, per_occurrence ? "true" : "false"}, 7));
+    History out{place.text, {}};
+    std::string push;
     for (const auto& row : rows) {
       const auto value = row[6] ? base::to_double(*row[6]) : std::nullopt;
       if (!value) continue;
-      if (out.points.empty() || row[0] != before)
+      if (out.points.empty() || row[0] != push)
         out.points.push_back({or_empty(row[1]),
                               or_empty(row[2]),
                               or_empty(row[3]),
                               row[4] == "t",
-                              whole(row[5]),
+                              integer(row[5]),
                               {}});
-      before = or_empty(row[0]);
+      push = or_empty(row[0]);
       out.points.back().values.push_back(*value);
     }
     if (out.points.empty())

@@ -65,8 +65,8 @@ class Store {
   /// `name`: what it is called from now on. kPermission, kBadData.
   [[nodiscard]] base::Result<void> push(const std::string& name,
                                         const std::vector<model::Digest>& runs) const;
-  /// Oldest first, the newest `most` of them.
-  [[nodiscard]] base::Result<std::vector<Stored>> list(std::size_t most) const;
+  /// Oldest first, the newest `limit` of them.
+  [[nodiscard]] base::Result<std::vector<Stored>> list(std::size_t limit) const;
   /// The newest push of that name or commit ("": of any) as a side; with `like`, of a machine like
   /// its, another push, and of a program that did not fail. kNoInput, kNotComparable.
   [[nodiscard]] base::Result<model::Side> load(const std::string& push,
@@ -78,7 +78,13 @@ class Store {
   [[nodiscard]] const std::string& name() const { return database_.name(); }
 
  private:
+  /// A region of the store: as reports write it, and its domain and path as the tables keep them.
+  struct Place {
+    std::string text, domain, path;
+  };
   explicit Store(base::Postgres database) : database_(std::move(database)) {}
+  [[nodiscard]] base::Result<Place> find_place(const std::string& region) const;
+  [[nodiscard]] std::string hint_for_region(const std::string& last) const;
   [[nodiscard]] base::Result<int> version() const;
   [[nodiscard]] base::Result<void> need_schema() const;
   [[nodiscard]] base::Result<void> migrate() const;

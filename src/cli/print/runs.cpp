@@ -135,8 +135,8 @@ base::Result<std::string> run_page(const std::filesystem::path& run) {
   }
   if (const auto imports = runs::read_imports(run))
     for (const runs::Import& import : *imports)
-      field("from",
-            fmt::format("{}, {} {}: {}", import.file, import.tool, import.version, import.from));
+      field("from", fmt::format("{}, {} {}: {}", import.file, import.tool, import.version,
+                                import.given_path));
   for (const auto& [path, proof] : manifest.files)
     field("file",
           fmt::format("{} ({})", path, base::format_bytes(static_cast<double>(proof.bytes))));

@@ -71,10 +71,10 @@ base::Result<void> say_job(const fs::path& folder, const Place& place,
 }
 
 std::optional<std::uint32_t> number(const nlohmann::json& json, const char* name) {
-  const auto at = json.find(name);
-  if (at == json.end() || !at->is_number_unsigned() || at->get<std::uint64_t>() >= 0xffffffffu)
-    return std::nullopt;
-  return at->get<std::uint32_t>();
+  const auto value = json.find(name);
+  if (value == json.end() || !value->is_number_unsigned()) return std::nullopt;
+  if (value->get<std::uint64_t>() >= 0xffffffffu) return std::nullopt;
+  return value->get<std::uint32_t>();
 }
 
 }  // namespace
@@ -238,13 +238,13 @@ std::optional<Job> claim_report(const fs::path& run) {
   return std::move(*job);
 }
 
-std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t most) {
+std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t limit) {
   std::sort(ranks.begin(), ranks.end());
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t last = i;
     while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (parts.size() == most)
+    if (parts.size() == limit)
       return base::join(parts, ", ") + fmt::format(" and {} more", ranks.size() - i);
     parts.push_back(last == i ? std::to_string(ranks[i])
                               : fmt::format("{}-{}", ranks[i], ranks[last]));

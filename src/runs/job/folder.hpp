@@ -2,15 +2,15 @@
 //
 //   job.json      { "schema": "rangescope.job/1", "name": "slurm-1234.0", "launcher": "slurm",
 //   "key": "...",
-//                   "world_size": 8, "profiled": [0, 4], "started_unix_ns": N }; whoever comes
-//                   first writes it. "profiled" is null where every rank is
+//                   "world_size": 8, "profiled": [0, 4], "started_unix_ns": N }; the first rank
+//                   writes it. "profiled" is null where every rank is
 //   rank-0/ ...   a run directory of each rank (runs/layout.hpp), with rank.json in it: { "schema":
 //                 "rangescope.rank/1", "job": "...", "rank": 3, "local_rank": 1, "world_size": 8,
 //                 "host": "..." }
 //   .job-reported.json   empty: the last rank to finish has shown the job's report
 //
-// Nobody coordinates the ranks: making a folder is the arbiter, on shared file systems too. A
-// second start of the job (a launcher that numbers its jobs anew, an elastic restart, the same
+// No process coordinates the ranks: making a folder is atomic, on shared file systems too. A second
+// start of the job (a launcher that counts its jobs from zero again, an elastic restart, the same
 // --job twice) gets <job>.2, and so on.
 #pragma once
 
@@ -74,7 +74,8 @@ struct Job {
 /// Ranks that left no run, that died, and that still run.
 [[nodiscard]] std::vector<model::Loss> losses_of(const Job& job);
 
-/// "0, 3-5, 9"; `most` parts at most, and how many more
-[[nodiscard]] std::string ranks_text(std::vector<std::uint32_t> ranks, std::size_t most = SIZE_MAX);
+/// "0, 3-5, 9"; `limit` parts at most, and how many more
+[[nodiscard]] std::string ranks_text(std::vector<std::uint32_t> ranks,
+                                     std::size_t limit = SIZE_MAX);
 
 }  // namespace rangescope::runs::job

@@ -20,8 +20,9 @@ struct Place {
   std::string launcher;  ///< "torchrun", "openmpi", "slurm", "pmix"; "" where only a rank is known,
                          ///< or nothing
   std::string name;      ///< the job's folder: "slurm-1234.0"; "" where the job is unknown
-  std::string key;  ///< equal for the ranks of one start of the job, and for no other start as far
-                    ///< as can be told
+  /// Equal for the ranks of one start of the job; other starts have other keys where the launcher
+  /// tells them apart.
+  std::string key;
   std::optional<std::uint32_t> rank, local_rank;
   std::uint32_t world = 0;  ///< ranks of the job, 0 where unknown
 };
