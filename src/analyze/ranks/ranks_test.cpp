@@ -131,6 +131,7 @@ TEST(Ranks, WhatTheNamedCauseDoesNotExplainIsNotSaved) {
   EXPECT_EQ(found->path, "step > straggle");
   EXPECT_EQ(found->evidence.at("holds_up_ns"), 660 * kMs);  // of nine calls: the first sets up
   EXPECT_EQ(found->saves_ns, 400 * kMs);
+  EXPECT_EQ(found, &report.verdict.front());
 }
 
 /// The straggler's time in its own range, sampled each millisecond: it runs in `assemble` for a

@@ -129,6 +129,14 @@ bool is_of(const model::Verdict& verdict, std::span<const std::string_view> kind
   return std::ranges::find(kinds, verdict.kind) != kinds.end();
 }
 
+/// What a line is ordered by: its saving. A late rank costs all that the others wait for it, though
+/// its saving is only what the named cause explains.
+double cost_of(const model::Verdict& verdict) {
+  const auto late = verdict.evidence.find("holds_up_ns");
+  if (verdict.kind == "straggler" && late != verdict.evidence.end()) return late->second;
+  return verdict.saves_ns.value_or(-1);
+}
+
 /// Gaps between ranges are in the loop.
 bool happens_once(const model::Verdict& verdict) {
   return is_of(verdict, kOnce) && !verdict.evidence.contains("between_share");
@@ -431,7 +439,7 @@ void judge(model::Report& report, std::string_view named) {
                    [](const model::Verdict& a, const model::Verdict& b) {
                      const auto weight = [](const model::Verdict& one) {
                        return std::tuple(one.kind == kHung, one.severity, is_of(one, kOfRanks),
-                                         has_cure(one), one.saves_ns.value_or(-1));
+                                         has_cure(one), cost_of(one));
                      };
                      return weight(a) > weight(b);
                    });
