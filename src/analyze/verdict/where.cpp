@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analyze/cpu/cpu.hpp"
 #include "analyze/ranks/collectives.hpp"
@@ -50,15 +51,14 @@ struct OutsideCommand {
 
 /// The one that ran longest; a process that only waits for others, such as a shell, is none.
 OutsideCommand longest_outside_command(const model::Report& report) {
+  std::set<std::uint32_t> parents;
+  for (const model::ReportProcess& process : report.processes) parents.insert(process.parent_pid);
+  for (const model::ReportProcess& process : report.other_processes)
+    parents.insert(process.parent_pid);
   std::map<std::string, std::pair<Spans, std::uint64_t>> commands;
   for (const model::ReportProcess& process : report.other_processes) {
-    const auto is_child = [&](const model::ReportProcess& other) {
-      return other.parent_pid == process.pid;
-    };
-    const bool starts_others = std::ranges::any_of(report.processes, is_child) ||
-                               std::ranges::any_of(report.other_processes, is_child);
     const Spans spans = spans_outside(report, process);
-    if (starts_others || spans.empty()) continue;
+    if (parents.contains(process.pid) || spans.empty()) continue;
     auto& [all_spans, count] = commands[std::string(base::file_name(process.name))];
     all_spans.insert(all_spans.end(), spans.begin(), spans.end());
     ++count;
