@@ -91,7 +91,7 @@ class Mpi(unittest.TestCase):
 
     def test_the_straggler_is_the_first_line(self):
         """Before the calls in which the others wait for it. What a range of the program spends outside those calls may be anything."""
-        job, _ = self.recorded()
+        job, _ = self.recorded("late")
         report = self.report(job)
         verdict = report["verdict"]
         self.assertEqual((verdict[0]["kind"], verdict[0]["evidence"]["rank"]), ("straggler", 3))

@@ -1,5 +1,6 @@
 /* A parallel program of ten steps: compute, reduce over all, reduce over half of them. The last
- * rank sleeps in every step. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps
+ * rank sleeps in every step. `late`: so long that nothing else delays the ranks as much, however
+ * busy the machine is. `die`: rank 2 kills itself in the fifth step. `hang`: rank 1 sleeps
  * for ever in the third. `messages`: a ring and a master with workers, of which rank 1 always comes
  * late: 20 ms after those that wait for it have begun to
  * ($MEETING, see arrive()). `requests`: messages that are begun. `moments`:
@@ -262,7 +263,7 @@ int main(int argc, char** argv) {
     nvtxRangePop();
     if (rank == size - 1) {
       nvtxRangePushA("straggle");
-      usleep(20000);
+      usleep(strcmp(how, "late") == 0 ? 500000 : 20000);
       nvtxRangePop();
     }
     if (strcmp(how, "die") == 0 && rank == 2 && step == 4) raise(SIGKILL);
